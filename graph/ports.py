@@ -1,0 +1,176 @@
+"""What the shell of this package needs from the world: git worktrees, Sessions, a clock.
+
+`worktrees/` and `sessions/` implement these; only `cli/wiring.py` names the implementations. Values cross, never
+handles: specifications, hashes and facts, so that a subtask may run on another machine later. Methods of `Worktrees`
+block and are called in worker threads; methods of `Sessions` are coroutines.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from coordinate_agents.sessions.model import Launch, SessionEnd, SessionFacts, SessionId, SessionRecord
+from coordinate_agents.worktrees.model import (
+    Base,
+    CommitId,
+    CommitOutcome,
+    CommitRequest,
+    Examination,
+    ExamineRequest,
+    Head,
+    MergeConflict,
+    Merged,
+    PinKind,
+    RefSnapshot,
+    RepositoryFacts,
+    SharedState,
+    Worktree,
+)
+
+
+class Worktrees(Protocol):
+    """One user repository, through the judge repository. Raises: WorktreeError. Every git call has a time limit."""
+
+    @property
+    def facts(self) -> RepositoryFacts: ...
+
+    def freeze(self) -> str:
+        """The user's filters, line-ending and exclude settings as JSON; later calls judge with these."""
+        ...
+
+    def resolve(self, commitish: str) -> CommitId:
+        """The commit that the text names in the user's repository. Raises: NOT_A_REPOSITORY, TASK_GRAPH_INVALID."""
+        ...
+
+    def check_names(self, graph: str, slugs: Sequence[str]) -> None:
+        """Raise WORKTREE_CONFLICT when user branches make the Runtime's branch names impossible."""
+        ...
+
+    def refs(self) -> RefSnapshot:
+        """Every user ref and stash entry now."""
+        ...
+
+    def shared_state(self) -> SharedState:
+        """Digests of what in the shared git state can run code or lie."""
+        ...
+
+    def keep_tips(self, graph: str, snapshot: RefSnapshot) -> None:
+        """Pin every ref tip and stash entry of the snapshot, so that no agent can make it unreachable."""
+        ...
+
+    def runtime_refs(self, graph: str) -> Mapping[str, CommitId]:
+        """Every Runtime branch and pin of the graph, full name to commit."""
+        ...
+
+    def restore_refs(self, wanted: Mapping[str, CommitId]) -> tuple[str, ...]:
+        """Set Runtime refs back to recorded values; returns the names that had to be changed."""
+        ...
+
+    def make_base(self, graph: str, slug: str, base: CommitId, heads: Sequence[Head]) -> Base | MergeConflict:
+        """The base of a dependent (contract section 5), pinned, and proved to contain every head.
+
+        `base` is the graph's base commit. Order of the fold: head name. Deterministic.
+        """
+        ...
+
+    def create(
+        self, graph: str, slug: str, base: CommitId, *, root: str, resume_from: CommitId | None = None
+    ) -> Worktree:
+        """Make the worktree on its branch (contract section 3). Raises: WORKTREE_CONFLICT; a failure leaves nothing.
+
+        `resume_from`: put the branch there (a kept commit that contains base) instead of at base. A branch of that name that the Runtime's pins or
+        records do not know is never used: WORKTREE_CONFLICT.
+        """
+        ...
+
+    def is_intact(self, worktree: Worktree) -> str | None:
+        """None when path, link files, admin folder, device, inode and nonce all agree; else what is wrong."""
+        ...
+
+    def untracked(self, worktree: Worktree, frozen: str) -> tuple[str, ...]:
+        """Untracked, not ignored paths; taken after setup as the baseline."""
+        ...
+
+    def tracked_changes(self, worktree: Worktree, frozen: str) -> tuple[str, ...]:
+        """Tracked paths that differ from HEAD by the judge's own index."""
+        ...
+
+    def examine(self, request: ExamineRequest) -> Examination: ...
+
+    def reread(self, request: ExamineRequest) -> tuple[CommitId | None, int]:
+        """Fact 8: head, and the number of dirty paths, read again."""
+        ...
+
+    def commit_leftovers(self, request: CommitRequest) -> CommitOutcome: ...
+
+    def pin(self, graph: str, slug: str, kind: PinKind, commit: CommitId) -> str:
+        """Create the next free ``<kind>-<n>`` (or return the one that already holds the commit)."""
+        ...
+
+    def keep(self, graph: str, slug: str, worktree: Worktree) -> tuple[CommitId, ...]:
+        """Pin HEAD, branch tip and every commit that only the worktree's reflogs or private refs hold."""
+        ...
+
+    def contains(self, commit: CommitId, ancestors: Sequence[CommitId]) -> tuple[CommitId, ...]:
+        """The given commits that are NOT ancestors of `commit` (missing ones included); empty when all are."""
+        ...
+
+    def integrate(self, graph: str, base: CommitId, heads: Sequence[Head]) -> Merged | MergeConflict:
+        """Merge the reduced heads, in the given order, onto base. Moves no ref. Strict copy of all objects first."""
+        ...
+
+    def publish_integration(self, graph: str, commit: CommitId, *, expected: CommitId | None, root: str) -> Worktree:
+        """Move the integration branch by compare-and-swap and lay its worktree out at the commit."""
+        ...
+
+    def pristine(self, graph: str, slug: str, commit: CommitId, *, root: str) -> Worktree:
+        """A detached worktree at the commit, for one check. Remove it with `remove_pristine`."""
+        ...
+
+    def restore_paths(self, worktree: Worktree, source: CommitId, patterns: Sequence[str]) -> tuple[str, ...]:
+        """Set the paths that match back to `source` in a pristine worktree; returns the paths restored."""
+        ...
+
+    def remove_pristine(self, worktree: Worktree) -> None: ...
+
+    def changed(self, base: CommitId, head: CommitId) -> tuple[str, ...]:
+        """Paths that differ, both sides of renames, sorted."""
+        ...
+
+    def diff(self, base: CommitId, head: CommitId, *, stat: bool, max_bytes: int) -> str:
+        """A unified diff (or its summary) for people; cut at `max_bytes` with a last line that says so."""
+        ...
+
+
+class Sessions(Protocol):
+    """Custody of processes. Raises: SessionError. A Session outlives the caller unless it is of kind "command"."""
+
+    async def start(self, launch: Launch) -> SessionRecord:
+        """Start a host and its child; returns once the host says so. A child that ended at once is not an error."""
+        ...
+
+    async def wait(self, session_id: SessionId) -> SessionEnd:
+        """Wait for the child's end, also of a Session that another process started. Cancelling leaves it running.
+
+        A host that died without a final record: its tree is searched and ended first, then cause "host-lost".
+        """
+        ...
+
+    async def look(self, session_id: SessionId) -> SessionFacts: ...
+
+    async def close(
+        self, session_id: SessionId, *, bound_s: float | None = None, graceful: bool = True
+    ) -> tuple[str, ...]:
+        """End the tree within the bound; returns survivors. Closing twice, or an ended one, is no error."""
+        ...
+
+    async def end_strays(self, markers: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:
+        """End what lives of trees whose host is gone, found by marker, cwd, root or open files; survivors."""
+        ...
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch, for records."""
+        ...
+
+    def monotonic(self) -> float: ...

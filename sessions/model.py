@@ -1,0 +1,126 @@
+"""Values of a Session: what to launch, who it is, what became of it. Pure; knows nothing of graphs.
+
+A Session is one durable folder `<sessions root>/<session id>/` and, while alive, one host process that owns one child
+process tree. The same custody serves agents (kind "agent") and the Runtime's own commands, that is checks, setup and
+teardown (kind "command").
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NewType
+
+SessionId = NewType("SessionId", str)
+
+Driver = Literal["pty", "pipe"]
+Kind = Literal["agent", "command"]
+Delivery = Literal["argument", "stdin", "file"]
+
+# starting: the host is up, the child is not yet; running: the child lives; closing: a close was asked for;
+# exited: the child ended and was reported; failed: it never started or its host could not go on.
+SessionState = Literal["starting", "running", "closing", "exited", "failed"]
+
+# Why the child ended. exit: by itself; timeout/idle/input: a deadline of the host; close: somebody asked.
+EndCause = Literal["exit", "timeout", "idle", "close", "spawn-failed", "host-lost"]
+
+# What a look from outside says. live: the host answers or holds its lock and answers; unreachable: lock held, no
+# answer (never treated as dead); lost: no host, no final record, tree searched; ended: final record is there;
+# foreign: a record of another machine, boot namespace or user; absent: no such folder.
+Liveness = Literal["live", "unreachable", "lost", "ended", "foreign", "absent"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """Who a process is. A pid alone says nothing: it may have been given to somebody else."""
+
+    machine_id: str
+    boot_id: str
+    pid_namespace: int
+    pid: int
+    start_ticks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """All that a host needs to start one child. `env` is complete (nothing is inherited) and is never stored.
+
+    `argv[0]` is an absolute, resolved path. `stdin` is written to the child and then closed (pipe), or typed and
+    followed by end-of-file (pty); None gives an empty stdin on a pipe. `marker` is a random text put into the
+    environment as COORDINATE_AGENTS_SESSION_MARK so that the tree can be found again. Times are seconds awake; None:
+    no such limit. `ring_bytes` bounds output kept in memory, `log_bytes` the redacted output file.
+    `secrets` are literal values to mask in everything that leaves the host.
+    """
+
+    session_id: SessionId
+    kind: Kind
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    driver: Driver = "pty"
+    stdin: bytes | None = None
+    timeout_s: float | None = None
+    idle_timeout_s: float | None = None
+    on_idle: Literal["mark", "stop"] = "mark"
+    close_bound_s: float = 10.0
+    ring_bytes: int = 1 << 20
+    log_bytes: int = 8 << 20
+    marker: str = ""
+    secrets: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnd:
+    """The final facts of one child. Exactly one of `exit_code` and `signal` is set unless it never started.
+
+    `tail` is the last output, redacted, control sequences removed, at most 8 KiB. `survivors` are the processes of
+    its tree that could not be ended: "pid name" each; empty in the ordinary case. `output_bytes` counts raw bytes.
+    """
+
+    cause: EndCause
+    exit_code: int | None = None
+    signal: int | None = None
+    tail: str = ""
+    log_path: str | None = None
+    duration_ms: int = 0
+    output_bytes: int = 0
+    survivors: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """What the folder says. `host` and `child` are None before they exist. `end` is set in terminal states."""
+
+    id: SessionId
+    kind: Kind
+    state: SessionState
+    driver: Driver
+    command: tuple[str, ...]
+    cwd: str
+    created_at: float
+    last_activity_at: float
+    host: ProcessIdentity | None = None
+    child: ProcessIdentity | None = None
+    socket: str | None = None
+    end: SessionEnd | None = None
+    stalled: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """One look: what the folder says and whether anything of it lives. `last_line` is the last line of output."""
+
+    liveness: Liveness
+    record: SessionRecord | None = None
+    last_line: str = ""
+    survivors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedExecutable:
+    """`path` is what is executed (absolute, links followed); `asked` what was configured; `source` which setting."""
+
+    asked: str
+    path: str
+    source: str

@@ -1,0 +1,218 @@
+"""Values that cross the border of this package: repositories, owned worktrees, bases, merges and what git showed.
+
+Pure. Commit ids are full lower-case hexadecimal hashes (40 or 64 digits). Paths inside a repository are `/` separated
+text; bytes that are not UTF-8 are carried by surrogateescape. A `slug` is one subtask as one ref component and one
+directory name; this package knows nothing else of subtasks.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+BRANCH_PREFIX: Final = "refs/heads/coordinate-agents"
+PIN_PREFIX: Final = "refs/coordinate-agents"
+INTEGRATION_SLUG: Final = "integration"
+
+PinKind = Literal["base", "verified", "kept", "discard"]
+CommitId = str
+
+
+def branch_name(graph: str, slug: str) -> str:
+    """Short name of a Runtime branch: ``coordinate-agents/<graph>/<slug>``."""
+    return f"coordinate-agents/{graph}/{slug}"
+
+
+def branch_ref(graph: str, slug: str) -> str:
+    return f"{BRANCH_PREFIX}/{graph}/{slug}"
+
+
+def pin_ref(graph: str, slug: str, kind: PinKind, number: int) -> str:
+    return f"{PIN_PREFIX}/{graph}/{slug}/{kind}-{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryFacts:
+    """One user repository. `root` is the checkout's top level (or the bare git dir), links resolved.
+
+    `state_dir` is ``<common dir>/coordinate-agents`` or the configured local folder. `key` is short, stable for the
+    common dir, and safe as a directory name. `git_version` is like "2.39.5".
+    """
+
+    root: str
+    git_dir: str
+    common_dir: str
+    state_dir: str
+    object_format: Literal["sha1", "sha256"]
+    key: str
+    git_version: str
+    is_bare: bool = False
+    is_shallow: bool = False
+    is_partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Worktree:
+    """One worktree that the Runtime made and owns. The database keeps it; a look compares it with the disk.
+
+    `admin_name` is its folder under ``<common dir>/worktrees``; `nonce` stands in the lock reason of that folder.
+    `device` and `inode` are those of `path` when it was made.
+    """
+
+    path: str
+    admin_name: str
+    branch: str
+    base: CommitId
+    nonce: str
+    device: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A verified commit and who delivered it: `name` is the subtask id, used in merge messages and reports."""
+
+    name: str
+    commit: CommitId
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The commit an attempt starts from. `reduced` are the heads that were needed; several means it was merged."""
+
+    commit: CommitId
+    reduced: tuple[Head, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MergeConflict:
+    """Two heads that git cannot merge. `ours` lists what was already applied when `theirs` failed.
+
+    `pair` names the head of `applied` that the conflict is with (found by merging it alone with `theirs`; the last
+    applied one when only the combination conflicts) and the head that failed. `key` is a hash of all inputs.
+    """
+
+    pair: tuple[str, str]
+    paths: tuple[str, ...]
+    applied: tuple[Head, ...]
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """An integration: `commit` contains every head. `merged` are those that needed a merge or a fast-forward."""
+
+    commit: CommitId
+    tree: str
+    merged: tuple[Head, ...]
+    already: tuple[Head, ...] = ()
+
+
+# What of the git state can make somebody else's git run code, or lie. One entry per fact, e.g.
+# "config:core.fsmonitor", "hook:post-commit", "info/attributes", "objects/info/alternates", "info/grafts", "shallow",
+# "refs/replace/<oid>", each with a digest of its value.
+SharedState = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RefSnapshot:
+    """Every ref (full name to object id, without Runtime refs) and stash entry at one moment."""
+
+    refs: Mapping[str, CommitId] = field(default_factory=dict)
+    stashes: tuple[CommitId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DirtyPath:
+    """A path that differs from head, by the judge's own index. `kind` says how; `nested` is a repository inside."""
+
+    path: str
+    kind: Literal["modified", "deleted", "added", "type", "untracked", "conflict", "nested", "submodule"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPath:
+    """One path that differs between base and head; `old` is the other side of a rename."""
+
+    path: str
+    kind: Literal["added", "modified", "deleted", "renamed", "copied", "type"]
+    old: str | None = None
+
+
+HeadState = Literal["on-branch", "detached", "other-branch", "damaged", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What the judge saw about one worktree, all about the one `head` that was read first. Decides nothing.
+
+    head_state / head_branch: where HEAD is; `damaged` when the link files do not point at each other, `missing` when
+    the folder is gone. Later fields are only meaningful when head is not None.
+    operation: "merge", "rebase", "cherry-pick", "revert", "bisect" or None.
+    contained_in: names of refs of the start snapshot, sibling branches or pins that already contain head.
+    moved_user_refs: refs that existed at the attempt's start, moved since, and now contain a commit of base..head.
+    dirty: against head, at most `dirty_limit`, with `dirty_count` the whole number.
+    ignored_by_agent: paths that are ignored only by rules that the base did not have; they count as untracked and are
+    also in `dirty`.
+    stray_commits: commits of this attempt that are not in head (other branch, detached, reflog), newest first.
+    lock: path of an index.lock that makes commits impossible, or None.
+    """
+
+    head: CommitId | None
+    tree: str | None = None
+    branch_tip: CommitId | None = None
+    head_state: HeadState = "on-branch"
+    head_branch: str | None = None
+    operation: str | None = None
+    base_is_ancestor: bool = False
+    tree_differs: bool = False
+    commit_count: int = 0
+    subject: str = ""
+    contained_in: tuple[str, ...] = ()
+    moved_user_refs: tuple[str, ...] = ()
+    dirty: tuple[DirtyPath, ...] = ()
+    dirty_count: int = 0
+    ignored_by_agent: tuple[str, ...] = ()
+    changed: tuple[ChangedPath, ...] = ()
+    stray_commits: tuple[CommitId, ...] = ()
+    outside_links: tuple[str, ...] = ()
+    lock: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExamineRequest:
+    """What `examine` compares with. `first_refs` is the snapshot of the subtask's first start, `attempt_refs` that of
+    this attempt's start. `baseline` are untracked paths that setup left (blamed on nobody). `frozen` is what `freeze`
+    returned at graph-create. `siblings` are slugs whose branches and pins must not already contain head.
+    """
+
+    worktree: Worktree
+    graph: str
+    slug: str
+    base: CommitId
+    frozen: str
+    first_refs: RefSnapshot = RefSnapshot()
+    attempt_refs: RefSnapshot = RefSnapshot()
+    baseline: tuple[str, ...] = ()
+    dirty_limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """Commit what a turn left, under the Runtime's author. `trailers` end the message in order."""
+
+    worktree: Worktree
+    frozen: str
+    subject: str
+    body: str = ""
+    trailers: tuple[tuple[str, str], ...] = ()
+    baseline: tuple[str, ...] = ()
+    leave_out: tuple[str, ...] = ()
+    max_file_bytes: int = 50 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOutcome:
+    """`commit` is None when there was nothing to commit. `left_out` are the paths not committed, with the reason."""
+
+    commit: CommitId | None
+    left_out: tuple[tuple[str, str], ...] = ()
