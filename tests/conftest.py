@@ -1,0 +1,58 @@
+"""Every test runs without the user's configuration, and leaves no process behind."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+_MARK = "COORDINATE_AGENTS_TEST_MARK"
+
+
+def isolated_environment(home: Path) -> dict[str, str]:
+    """Variables that keep git and the product away from the user's files."""
+    return {
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "XDG_STATE_HOME": str(home / ".local" / "state"),
+        "XDG_CACHE_HOME": str(home / ".cache"),
+        "XDG_DATA_HOME": str(home / ".local" / "share"),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": str(home / ".gitconfig"),
+        "GIT_AUTHOR_NAME": "Ann User",
+        "GIT_AUTHOR_EMAIL": "ann@example.org",
+        "GIT_COMMITTER_NAME": "Ann User",
+        "GIT_COMMITTER_EMAIL": "ann@example.org",
+        "TERM": "xterm-256color",
+        "LC_ALL": "C.UTF-8",
+    }
+
+
+@pytest.fixture(autouse=True)
+def isolation(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A HOME of its own; afterwards no process that inherited this test's mark may live."""
+    home = tmp_path_factory.mktemp("home")
+    runtime = tmp_path_factory.mktemp("run")
+    runtime.chmod(0o700)
+    for name in [n for n in os.environ if n.startswith(("GIT_", "COORDINATE_AGENTS_", "XDG_", "CI"))]:
+        monkeypatch.delenv(name)
+    for name, value in isolated_environment(home).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    mark = f"{os.getpid()}-{home.name}-{home.parent.name}"
+    monkeypatch.setenv(_MARK, mark)
+    yield home
+    left = _marked(mark)
+    for process in left:
+        process.kill()
+    assert not left, f"left running: {[(p.pid, p.info['cmdline']) for p in left]}"
+
+
+def _marked(mark: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter(["environ", "cmdline", "status"]):
+        environ = process.info["environ"] or {}
+        if environ.get(_MARK) == mark and process.pid != os.getpid() and process.info["status"] != "zombie":
+            found.append(process)
+    return found
