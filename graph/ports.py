@@ -8,7 +8,17 @@ block and are called in worker threads; methods of `Sessions` are coroutines.
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from coordinate_agents.sessions.model import Launch, SessionEnd, SessionFacts, SessionId, SessionRecord
+from coordinate_agents.sessions.model import (
+    AgentSettings,
+    CommandRequest,
+    Launch,
+    ResolvedAgent,
+    SessionEnd,
+    SessionFacts,
+    SessionId,
+    SessionRecord,
+    TurnRequest,
+)
 from coordinate_agents.worktrees.model import (
     Base,
     CommitId,
@@ -73,12 +83,21 @@ class Worktrees(Protocol):
         ...
 
     def create(
-        self, graph: str, slug: str, base: CommitId, *, root: str, resume_from: CommitId | None = None
+        self,
+        graph: str,
+        slug: str,
+        base: CommitId,
+        *,
+        root: str,
+        nonce: str | None = None,
+        resume_from: CommitId | None = None,
     ) -> Worktree:
         """Make the worktree on its branch (contract section 3). Raises: WORKTREE_CONFLICT; a failure leaves nothing.
 
-        `resume_from`: put the branch there (a kept commit that contains base) instead of at base. A branch of that name that the Runtime's pins or
-        records do not know is never used: WORKTREE_CONFLICT.
+        `nonce` was recorded before this call and is written into the lock reason. A half-made or whole worktree with
+        the same nonce (a driver died here) is ours: it is finished or undone and made again. None: a fresh one.
+        `resume_from`: put the branch there (a kept commit that contains base) instead of at base; then an existing
+        branch of that name whose tip is that commit is used. Otherwise a branch of that name is never used.
         """
         ...
 
@@ -165,6 +184,22 @@ class Sessions(Protocol):
 
     async def end_strays(self, markers: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:
         """End what lives of trees whose host is gone, found by marker, cwd, root or open files; survivors."""
+        ...
+
+
+class Agents(Protocol):
+    """From settings to something that can be started. Raises: SessionError EXECUTABLE_NOT_FOUND, SPAWN_FAILED, …"""
+
+    def resolve(self, settings: AgentSettings) -> ResolvedAgent:
+        """Exact and fail-closed: the configured executable or an error that names every place looked at."""
+        ...
+
+    def turn(self, request: TurnRequest) -> Launch:
+        """The launch of one agent turn; writes the prompt file when delivery is "file"."""
+        ...
+
+    def command(self, request: CommandRequest) -> Launch:
+        """The launch of a check, setup or teardown command."""
         ...
 
 

@@ -124,3 +124,77 @@ class ResolvedExecutable:
     asked: str
     path: str
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """How one agent identity is started, before anything is resolved. None: the adapter's default.
+
+    `sources` names, per field, which document set it ("project", "user", "adapter").
+    """
+
+    agent: str
+    adapter: str
+    command: str | None = None
+    args: tuple[str, ...] | None = None
+    resume_args: tuple[str, ...] | None = None
+    mode: str | None = None
+    delivery: Delivery | None = None
+    driver: Driver | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    permissions: str | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedAgent:
+    """An agent ready to be started. `commit_by` is the adapter's default for who commits.
+
+    `can_continue`: a turn that ended can be followed by another one that knows the first.
+    """
+
+    agent: str
+    adapter: str
+    executable: ResolvedExecutable
+    args: tuple[str, ...]
+    resume_args: tuple[str, ...] | None
+    delivery: Delivery
+    driver: Driver
+    commit_by: Literal["agent", "runtime", "auto"]
+    can_continue: bool
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """One turn to start: what the templates name, and the limits. `is_continuation`: use the resume arguments.
+
+    `identity` are the COORDINATE_AGENTS_* variables; nothing can override them.
+    """
+
+    session_id: SessionId
+    agent: ResolvedAgent
+    prompt: str
+    cwd: str
+    root: str
+    graph: str
+    subtask: str
+    identity: Mapping[str, str]
+    marker: str
+    is_continuation: bool = False
+    external_session: str | None = None
+    timeout_s: float | None = None
+    idle_timeout_s: float | None = None
+    on_idle: Literal["mark", "stop"] = "mark"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRequest:
+    """One of the Runtime's own commands: a check, setup, teardown. `run[0]` is a name on PATH or relative to cwd."""
+
+    session_id: SessionId
+    run: tuple[str, ...]
+    cwd: str
+    identity: Mapping[str, str]
+    marker: str
+    timeout_s: float

@@ -1,0 +1,71 @@
+"""What the core may ask the shell to do. Imperative; each ends in one event (contract of `perform`)."""
+
+from dataclasses import dataclass
+
+from coordinate_agents.graph.model import SubtaskId
+
+
+@dataclass(frozen=True, slots=True)
+class MakeBase:
+    """Ends in BaseFixed, BaseConflicted or AttemptFailed."""
+
+    subtask: SubtaskId
+
+
+@dataclass(frozen=True, slots=True)
+class CreateWorktree:
+    """Ends in WorktreeReady or AttemptFailed."""
+
+    subtask: SubtaskId
+
+
+@dataclass(frozen=True, slots=True)
+class RunSetup:
+    """Ends in SetupDone or AttemptFailed."""
+
+    subtask: SubtaskId
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """Records SessionStarting first. Ends in SessionStarted or AttemptFailed."""
+
+    subtask: SubtaskId
+    turn: int = 0
+    feedback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitTurn:
+    """Ends in TurnEnded, or not at all when the driver leaves first."""
+
+    subtask: SubtaskId
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainExit:
+    """The turn did not end well: say what is there. Ends in AttemptFailed or TaskStopped."""
+
+    subtask: SubtaskId
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """Records VerificationStarted, CommitMade, FactsRecorded, CheckEnded. Ends in TaskJudged or AttemptFailed."""
+
+    subtask: SubtaskId
+    by: str = "turn"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeHeads:
+    """Ends in IntegrationMerged, IntegrationConflicted or IntegrationFailed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckIntegration:
+    """Ends in IntegrationJudged or IntegrationFailed."""
+
+
+TaskEffect = MakeBase | CreateWorktree | RunSetup | OpenSession | AwaitTurn | ExplainExit | Verify
+Effect = TaskEffect | MergeHeads | CheckIntegration

@@ -1,0 +1,356 @@
+"""What can have happened to a graph, one frozen dataclass each; to and from a store row.
+
+Events are facts in the past tense. Their names and fields are the log's format: fields may be added with a default,
+never renamed. Large values (ref snapshots, certificates) stand in the store's blobs, an event carries their digest.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal
+
+from coordinate_agents.graph.codec import from_plain, to_plain
+from coordinate_agents.graph.model import CommitId, SubtaskId
+from coordinate_agents.graph.states import Phase
+from coordinate_agents.worktrees.model import Head, Worktree
+
+# What follows a refusal: the same Session gets the facts, a next attempt is due, or nothing more.
+Then = Literal["fix-turn", "retry", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One check on one commit. `tail` is redacted and short; the whole output is in `log_path`."""
+
+    name: str
+    run: tuple[str, ...]
+    outcome: Literal["passed", "failed", "timed-out", "not-run", "error"]
+    exit_code: int | None = None
+    signal: int | None = None
+    duration_ms: int = 0
+    log_path: str | None = None
+    tail: str = ""
+    checked_in: Literal["worktree", "pristine", "integration"] = "worktree"
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSummary:
+    """What was seen of one head, as status shows it. `paths_first` are at most 20 of `paths_count` changed paths."""
+
+    commit: CommitId | None
+    base: CommitId
+    paths_count: int = 0
+    paths_first: tuple[str, ...] = ()
+    checks: tuple[CheckResult, ...] = ()
+    outside_scope: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt or an integration did not succeed. `next` is a command to paste."""
+
+    code: str
+    message: str
+    stage: str = ""
+    check: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    tail: str = ""
+    log_path: str | None = None
+    kept: str | None = None
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCreated:
+    base: CommitId
+    subtasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class DriveStarted:
+    pid: int
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class DriveEnded:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRecorded:
+    """The shared git state that later looks are compared with. `blob` holds it."""
+
+    blob: str
+
+
+@dataclass(frozen=True, slots=True)
+class SharedChanged:
+    changes: tuple[str, ...]
+    fingerprint: str
+    candidates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskClaimed:
+    """A slot was taken; the intent to start attempt `attempt`. `nonce` will mark the worktree if one is made."""
+
+    subtask: SubtaskId
+    attempt: int
+    agent: str
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFixed:
+    """`refs_blob` is the snapshot of user refs at this attempt's start."""
+
+    subtask: SubtaskId
+    base: CommitId
+    refs_blob: str
+    reduced: tuple[Head, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BaseConflicted:
+    subtask: SubtaskId
+    pair: tuple[str, str]
+    paths: tuple[str, ...]
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorktreeReady:
+    subtask: SubtaskId
+    worktree: Worktree
+    reused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetupDone:
+    """`baseline` are untracked paths that setup, copy and link left; they are blamed on nobody."""
+
+    subtask: SubtaskId
+    baseline: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStarting:
+    """The intent to start a Session, before any process exists."""
+
+    subtask: SubtaskId
+    session: str
+    turn: int
+    marker: str
+    command: tuple[str, ...] = ()
+    feedback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStarted:
+    subtask: SubtaskId
+    session: str
+    pid: int | None = None
+    host_pid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseChanged:
+    subtask: SubtaskId
+    phase: Phase
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    subtask: SubtaskId
+    session: str
+    cause: str
+    exit_code: int | None = None
+    signal: int | None = None
+    tail: str = ""
+    log_path: str | None = None
+    duration_ms: int = 0
+    survivors: tuple[str, ...] = ()
+    error: str | None = None
+    kept: tuple[CommitId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMade:
+    subtask: SubtaskId
+    commit: CommitId
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationStarted:
+    """`by` says what triggered the look: turn, recover, check."""
+
+    subtask: SubtaskId
+    by: str = "turn"
+
+
+@dataclass(frozen=True, slots=True)
+class FactsRecorded:
+    """Facts 1 to 6 about `head`, each "number name: outcome message"."""
+
+    subtask: SubtaskId
+    head: CommitId | None
+    facts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckEnded:
+    subtask: SubtaskId
+    head: CommitId
+    result: CheckResult
+
+
+@dataclass(frozen=True, slots=True)
+class TaskJudged:
+    """The verdict about one head. `certificate` is a blob digest, set when accepted.
+
+    `can_continue`: the agent's Session can take the failing facts as a next turn. `then` is set by the machine.
+    """
+
+    subtask: SubtaskId
+    accepted: bool
+    commit: CommitId | None
+    evidence: EvidenceSummary
+    certificate: str | None = None
+    failure: Failure | None = None
+    can_continue: bool = False
+    then: Then = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed:
+    """The attempt ended without a verdict. `is_final`: trying again would meet the same, so no attempt follows."""
+
+    subtask: SubtaskId
+    failure: Failure
+    is_final: bool = False
+    then: Then = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStopped:
+    subtask: SubtaskId
+    reason: str
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReset:
+    """Made ready again. Attempts are counted afresh against the limit; the attempt number goes on."""
+
+    subtask: SubtaskId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrationStarted:
+    heads: tuple[Head, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrationConflicted:
+    pair: tuple[str, str]
+    paths: tuple[str, ...]
+    applied: tuple[Head, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrationMerged:
+    commit: CommitId
+    tree: str
+    worktree: Worktree
+    merged: tuple[Head, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrationJudged:
+    commit: CommitId
+    accepted: bool
+    checks: tuple[CheckResult, ...] = ()
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrationFailed:
+    failure: Failure
+
+
+TaskEvent = (
+    TaskClaimed
+    | BaseFixed
+    | BaseConflicted
+    | WorktreeReady
+    | SetupDone
+    | SessionStarting
+    | SessionStarted
+    | PhaseChanged
+    | TurnEnded
+    | CommitMade
+    | VerificationStarted
+    | FactsRecorded
+    | CheckEnded
+    | TaskJudged
+    | AttemptFailed
+    | TaskStopped
+    | TaskReset
+)
+IntegrationEvent = (
+    IntegrationStarted | IntegrationConflicted | IntegrationMerged | IntegrationJudged | IntegrationFailed
+)
+GraphEvent = GraphCreated | DriveStarted | DriveEnded | SharedRecorded | SharedChanged
+Event = TaskEvent | IntegrationEvent | GraphEvent
+
+_CLASSES: Final[Mapping[str, type[Any]]] = {cls.__name__: cls for cls in Event.__args__}
+
+# An outside act depends on these: they are on disk before the act (contract section 8).
+DURABLE: Final = frozenset(
+    {
+        "GraphCreated",
+        "TaskClaimed",
+        "BaseFixed",
+        "SessionStarting",
+        "TaskJudged",
+        "IntegrationMerged",
+        "IntegrationJudged",
+        "SharedRecorded",
+    }
+)
+
+
+class UnknownEvent(ValueError):
+    """A row whose type this version does not know."""
+
+    type: ClassVar[str] = "UnknownEvent"
+
+
+def event_type(event: Event) -> str:
+    return type(event).__name__
+
+
+def subtask_of(event: Event) -> SubtaskId | None:
+    return getattr(event, "subtask", None)
+
+
+def to_data(event: Event) -> dict[str, Any]:
+    """The row's data; the subtask stands in a column of its own."""
+    plain: dict[str, Any] = to_plain(event)
+    plain.pop("subtask", None)
+    return plain
+
+
+def from_row(type_name: str, subtask: str | None, data: Mapping[str, Any]) -> Event:
+    """The event of a stored row. Raises: UnknownEvent."""
+    cls = _CLASSES.get(type_name)
+    if cls is None:
+        raise UnknownEvent(f"the log holds an event of type {type_name!r}, which this version does not know")
+    plain = data if subtask is None else {**data, "subtask": subtask}
+    event: Event = from_plain(cls, plain)
+    return event

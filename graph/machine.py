@@ -1,0 +1,166 @@
+"""step(snapshot, event) -> effects: what follows from what happened. The only reader of the transition tables.
+
+Pure. The order in the shell is: `decide` completes the event, `step` folds it and says what to do, the store appends
+event and cache row, and only then does an effect start. An event that is illegal in the present state raises before
+anything changed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from coordinate_agents.graph.effects import (
+    AwaitTurn,
+    CheckIntegration,
+    CreateWorktree,
+    Effect,
+    ExplainExit,
+    MakeBase,
+    MergeHeads,
+    OpenSession,
+    RunSetup,
+    Verify,
+)
+from coordinate_agents.graph.errors import GraphError
+from coordinate_agents.graph.events import (
+    AttemptFailed,
+    BaseFixed,
+    Event,
+    IntegrationMerged,
+    IntegrationStarted,
+    SessionStarted,
+    SetupDone,
+    TaskClaimed,
+    TaskJudged,
+    TurnEnded,
+    WorktreeReady,
+    event_type,
+    subtask_of,
+)
+from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.snapshot import GraphSummary, Snapshot, TaskRun
+from coordinate_agents.graph.states import GRAPH_EVENTS, INTEGRATION_EVENTS, TASK_EVENTS
+
+# Fix turns get at most this much of the failing facts; agents take long prompts badly.
+MAX_FEEDBACK_BYTES: Final = 16 * 1024
+
+
+def decide(snapshot: Snapshot, event: Event) -> Event:
+    """The event with its consequence filled in: fix turn, next attempt, or the end."""
+    match event:
+        case TaskJudged(accepted=False):
+            run, task = snapshot.runs[event.subtask], snapshot.tasks[event.subtask]
+            if event.can_continue and run.turn < task.fix_turns:
+                return replace(event, then="fix-turn")
+            return replace(event, then="retry" if run.tries < task.attempts else "end")
+        case AttemptFailed(is_final=False):
+            run, task = snapshot.runs[event.subtask], snapshot.tasks[event.subtask]
+            return replace(event, then="retry" if run.tries < task.attempts else "end")
+        case _:
+            return event
+
+
+def step(snapshot: Snapshot, event: Event, *, time: float) -> tuple[TaskRun | GraphSummary, tuple[Effect, ...]]:
+    """Fold the event; return the value that changed and the effects to start.
+
+    Raises: GraphError TASK_STATE_CONFLICT, naming state and event, when the event is illegal; nothing changed then.
+    """
+    _require_legal(snapshot, event)
+    changed = snapshot.fold(event, time=time)
+    return changed, _effects_of(snapshot, event)
+
+
+def _require_legal(snapshot: Snapshot, event: Event) -> None:
+    name, subtask = event_type(event), subtask_of(event)
+    if name in GRAPH_EVENTS:
+        return
+    if subtask is None:
+        _require(INTEGRATION_EVENTS, name, snapshot.summary.integration.state, "the integration")
+        return
+    run = snapshot.runs.get(subtask)
+    if run is None:
+        raise GraphError("TASK_NOT_FOUND", f"graph {snapshot.graph.id} has no subtask {subtask}.")
+    _require(TASK_EVENTS, name, run.state, f"subtask {subtask}")
+    if name == "TaskClaimed":
+        _require_ready(snapshot, subtask)
+
+
+def _require(table: Mapping[str, frozenset[str]], name: str, state: str, what: str) -> None:
+    if state not in table[name]:
+        raise GraphError("TASK_STATE_CONFLICT", f"{name} is not possible: {what} is {state}.", stage="transition")
+
+
+def _require_ready(snapshot: Snapshot, subtask: SubtaskId) -> None:
+    """A claim is legal only when the frontier says READY: every prerequisite succeeded."""
+    place = snapshot.frontier.place(subtask)
+    if place != "ready":
+        raise GraphError(
+            "TASK_STATE_CONFLICT", f"TaskClaimed is not possible: subtask {subtask} is {place}.", stage="transition"
+        )
+
+
+def _effects_of(snapshot: Snapshot, event: Event) -> tuple[Effect, ...]:
+    match event:
+        case TaskClaimed(subtask=subtask):
+            return (MakeBase(subtask),)
+        case BaseFixed(subtask=subtask):
+            return (CreateWorktree(subtask),)
+        case WorktreeReady(subtask=subtask):
+            return (RunSetup(subtask),)
+        case SetupDone(subtask=subtask):
+            return (OpenSession(subtask),)
+        case SessionStarted(subtask=subtask):
+            return (AwaitTurn(subtask),)
+        case TurnEnded():
+            return (after_turn(event),)
+        case TaskJudged(then="fix-turn", subtask=subtask):
+            run = snapshot.runs[subtask]
+            return (OpenSession(subtask, turn=run.turn + 1, feedback=feedback_of(event)),)
+        case IntegrationStarted():
+            return (MergeHeads(),)
+        case IntegrationMerged():
+            return (CheckIntegration(),)
+        case _:
+            return ()
+
+
+def after_turn(event: TurnEnded) -> Effect:
+    """Exit 0 with nothing left alive is the trigger to look; anything else is explained."""
+    if event.cause == "exit" and event.exit_code == 0 and not event.survivors:
+        return Verify(event.subtask)
+    return ExplainExit(event.subtask)
+
+
+def continue_run(run: TaskRun) -> Effect:
+    """The effect that goes on with a running subtask whose driver went away before the step's outcome.
+
+    The Session stages need a look at the world first (`recovery`); they are not decided here.
+    """
+    match run.stage:
+        case "":
+            return MakeBase(run.id)
+        case "base":
+            return CreateWorktree(run.id)
+        case "worktree":
+            return RunSetup(run.id)
+        case "setup":
+            return OpenSession(run.id)
+        case "session":
+            return OpenSession(run.id, turn=run.turn, feedback=run.feedback)
+        case "turn":
+            return after_turn(run.turn_end) if run.turn_end else AwaitTurn(run.id)
+        case "verify":
+            return Verify(run.id, by="recover")
+
+
+def feedback_of(event: TaskJudged) -> str:
+    """The failing facts as text for the agent's next turn."""
+    failure = event.failure
+    if failure is None:
+        return ""
+    lines = [failure.message]
+    for check in event.evidence.checks:
+        if check.outcome != "passed":
+            lines.append(f"check {check.name} ({' '.join(check.run)}): {check.outcome}, exit code {check.exit_code}")
+            lines.append(check.tail)
+    return "\n".join(lines).encode()[-MAX_FEEDBACK_BYTES:].decode(errors="ignore")

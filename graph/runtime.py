@@ -1,0 +1,60 @@
+"""Store, ports and clock: the one argument that every operation receives.
+
+Parts are made when first asked for, so that a read verb pays only for what it uses. Only `cli/wiring.py` knows the
+factories behind them.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+from coordinate_agents.graph.ports import Agents, Clock, Sessions, Worktrees
+from coordinate_agents.graph.store.store import Store
+
+
+class Runtime:
+    """One repository's runtime. `close` closes what was opened."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        open_worktrees: Callable[[], Worktrees],
+        open_store: Callable[[Path], Store],
+        open_sessions: Callable[[Path], Sessions],
+        open_agents: Callable[[Path], Agents],
+        clock: Clock,
+        state_dir: Callable[[], Path],
+    ) -> None:
+        self.root = root
+        self.clock = clock
+        self._open_worktrees = open_worktrees
+        self._open_store = open_store
+        self._open_sessions = open_sessions
+        self._open_agents = open_agents
+        self._state_dir = state_dir
+
+    @cached_property
+    def state_dir(self) -> Path:
+        """``<common git dir>/coordinate-agents`` or the configured state root. May not exist yet."""
+        return self._state_dir()
+
+    @cached_property
+    def worktrees(self) -> Worktrees:
+        return self._open_worktrees()
+
+    @cached_property
+    def store(self) -> Store:
+        return self._open_store(self.state_dir)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        return self._open_sessions(self.state_dir / "sessions")
+
+    @cached_property
+    def agents(self) -> Agents:
+        return self._open_agents(self.state_dir / "sessions")
+
+    def close(self) -> None:
+        if "store" in self.__dict__:
+            self.store.close()

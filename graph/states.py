@@ -1,0 +1,85 @@
+"""States of a subtask, of the integration and of a graph, and the tables that say what may follow what.
+
+Stored: the state of a subtask and of the integration. WAITING, READY and BLOCKED are computed (`frontier`), and so is
+the state of the graph. An event that its table does not list changes nothing and is an error that names both.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+TaskState = Literal["idle", "running", "succeeded", "failed", "stopped"]
+Phase = Literal["preparing", "working", "awaiting-input", "throttled", "held", "verifying"]
+ShownState = Literal["WAITING", "READY", "BLOCKED", "RUNNING", "SUCCEEDED", "FAILED", "STOPPED"]
+IntegrationState = Literal["none", "merging", "conflict", "checking", "failed", "integrated"]
+GraphState = Literal[
+    "CREATED",
+    "RUNNING",
+    "SUCCEEDED",
+    "INTEGRATED",
+    "REVIEWING",
+    "CHANGES_REQUESTED",
+    "APPROVED",
+    "FAILED",
+    "STOPPED",
+]
+
+# Event type -> stored states in which it is legal. The machine is the only reader.
+TASK_EVENTS: Final[Mapping[str, frozenset[TaskState]]] = {
+    "TaskClaimed": frozenset({"idle"}),
+    "BaseFixed": frozenset({"running"}),
+    "BaseConflicted": frozenset({"running"}),
+    "WorktreeReady": frozenset({"running"}),
+    "SetupDone": frozenset({"running"}),
+    "SessionStarting": frozenset({"running"}),
+    "SessionStarted": frozenset({"running"}),
+    "PhaseChanged": frozenset({"running"}),
+    "TurnEnded": frozenset({"running"}),
+    "CommitMade": frozenset({"running"}),
+    "VerificationStarted": frozenset({"running"}),
+    "FactsRecorded": frozenset({"running"}),
+    "CheckEnded": frozenset({"running"}),
+    "TaskJudged": frozenset({"running"}),
+    "AttemptFailed": frozenset({"running"}),
+    "TaskStopped": frozenset({"running"}),
+    "TaskReset": frozenset({"idle", "failed", "stopped"}),
+}
+
+INTEGRATION_EVENTS: Final[Mapping[str, frozenset[IntegrationState]]] = {
+    "IntegrationStarted": frozenset({"none", "merging", "conflict", "checking", "failed", "integrated"}),
+    "IntegrationConflicted": frozenset({"merging"}),
+    "IntegrationMerged": frozenset({"merging"}),
+    "IntegrationJudged": frozenset({"checking"}),
+    "IntegrationFailed": frozenset({"merging", "checking"}),
+}
+
+# Events of the graph itself are legal in every state.
+GRAPH_EVENTS: Final = frozenset({"GraphCreated", "DriveStarted", "DriveEnded", "SharedRecorded", "SharedChanged"})
+
+
+def graph_state(
+    *, places: Mapping[str, int], integration: IntegrationState, is_driven: bool, was_started: bool
+) -> GraphState:
+    """The state of a graph: total over every combination.
+
+    `places` counts subtasks by frontier place (waiting, ready, blocked, running, succeeded, failed, stopped).
+
+    1. somebody drives it, or a subtask is running       -> RUNNING
+    2. every subtask succeeded                           -> by integration: integrated INTEGRATED; conflict or failed
+                                                            FAILED; otherwise SUCCEEDED
+    3. nothing was ever started                          -> CREATED
+    4. a subtask failed, or its base conflicts           -> FAILED
+    5. otherwise                                         -> STOPPED
+    """
+    if is_driven or places.get("running", 0):
+        return "RUNNING"
+    unfinished = sum(count for place, count in places.items() if place != "succeeded")
+    if unfinished == 0 and places:
+        if integration == "integrated":
+            return "INTEGRATED"
+        return "FAILED" if integration in ("conflict", "failed") else "SUCCEEDED"
+    if not was_started:
+        return "CREATED"
+    # A blocked subtask without any failed or stopped one is blocked by its own base conflict.
+    if places.get("failed", 0) or (places.get("blocked", 0) and not places.get("stopped", 0)):
+        return "FAILED"
+    return "STOPPED"
