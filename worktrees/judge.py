@@ -1,0 +1,350 @@
+"""The judge repository: the private bare repository in which the Runtime reads, judges and merges.
+
+Contract section 4. It has the user's object format, the user's objects as alternates, a fixed configuration and its own
+HEAD and index, so that nothing an agent can write (configuration, hooks, attributes, grafts, replace refs, caches, the
+`.git` file of a worktree) changes what git says or makes git run something. The user's git dir is touched only by
+`user_git`: plumbing, explicit places, hooks off.
+"""
+
+import contextlib
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from coordinate_agents.worktrees.cat_file import ObjectName, ObjectReader
+from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.files import ensure_text, read_regular
+from coordinate_agents.worktrees.frozen import Frozen
+from coordinate_agents.worktrees.git import (
+    DEFAULT_MAX_BYTES,
+    DEFAULT_TIMEOUT_S,
+    GitResult,
+    config_environment,
+    git_program,
+    inherited_environment,
+    run,
+    start,
+)
+from coordinate_agents.worktrees.model import RepositoryFacts
+
+# Who writes reflog entries of Runtime refs; commits name their author themselves.
+RUNTIME_NAME: Final = "coordinate-agents"
+RUNTIME_EMAIL: Final = "coordinate-agents@localhost"
+
+# A temporary index that a killed process left is removed by the next one that opens the judge after this time.
+_STALE_S: Final = 24 * 3600.0
+
+_CONFIG: Final = """\
+[core]
+	repositoryformatversion = {version}
+	bare = true
+	logAllRefUpdates = false
+	hooksPath = /dev/null
+	fsmonitor = false
+	commitGraph = false
+	multiPackIndex = false
+	untrackedCache = false
+	splitIndex = false
+	attributesFile = /dev/null
+	excludesFile = /dev/null
+	quotePath = false
+	pager = cat
+	editor = false
+[extensions]
+	objectFormat = {object_format}
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+[commit]
+	gpgSign = false
+[tag]
+	gpgSign = false
+[credential]
+	helper =
+[protocol]
+	allow = never
+[merge]
+	directoryRenames = false
+	renames = true
+	renormalize = false
+	renameLimit = 7000
+	conflictStyle = merge
+[diff]
+	renames = true
+	renameLimit = 7000
+	algorithm = myers
+	ignoreSubmodules = none
+	noprefix = false
+	mnemonicPrefix = false
+[index]
+	version = 2
+	sparse = false
+	threads = 1
+[submodule]
+	recurse = false
+[feature]
+	manyFiles = false
+[advice]
+	detachedHead = false
+"""
+
+_ENVIRONMENT: Final = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": os.devnull,
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_ADVICE": "0",
+    "GIT_EDITOR": "false",
+    "GIT_PAGER": "cat",
+    "GIT_AUTHOR_NAME": RUNTIME_NAME,
+    "GIT_AUTHOR_EMAIL": RUNTIME_EMAIL,
+    "GIT_COMMITTER_NAME": RUNTIME_NAME,
+    "GIT_COMMITTER_EMAIL": RUNTIME_EMAIL,
+    "LC_ALL": "C",
+}
+
+# What overrides the user's shared configuration where the user's git dir must be touched.
+_USER_OVERRIDES: Final = (
+    ("core.hooksPath", os.devnull),
+    ("core.fsmonitor", "false"),
+    ("core.commitGraph", "false"),
+    ("core.multiPackIndex", "false"),
+    ("core.attributesFile", os.devnull),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("worktree.guessRemote", "false"),
+    ("protocol.allow", "never"),
+)
+
+
+class Judge:
+    """The judge repository of one user repository. Thread-safe. `close` ends the kept process."""
+
+    def __init__(self, facts: RepositoryFacts) -> None:
+        self.facts = facts
+        self.git_dir = str(Path(facts.state_dir) / "judge")
+        self._objects = str(Path(facts.common_dir) / "objects")
+        self._environment = inherited_environment() | _ENVIRONMENT
+        self._reader = ObjectReader(self._start_reader)
+        self._lock = threading.Lock()
+        self._seen: tuple[object, ...] = ()
+
+    @classmethod
+    def open(cls, facts: RepositoryFacts) -> "Judge":
+        """The judge of this repository, made if there is none, its fixed files checked and repaired."""
+        git_program()
+        judge = cls(facts)
+        if not Path(judge.git_dir, "HEAD").exists():
+            judge._create()
+        judge._verify()
+        judge._sweep()
+        return judge
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def __enter__(self) -> "Judge":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def git(
+        self,
+        *args: str,
+        stdin: bytes | None = None,
+        ok: Collection[int] = (0,),
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        index: str | None = None,
+        work_tree: str | None = None,
+        frozen: str | None = None,
+        write_objects: bool = False,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        env: Mapping[str, str] | None = None,
+    ) -> GitResult:
+        """Run git in the judge repository. Raises: WorktreeError.
+
+        `index` and `work_tree` are paths; without them there is none. `frozen`: text that `freeze` returned, for calls
+        whose answer depends on filters, line endings or excludes. `write_objects`: new objects go to the user's store
+        (pin them at once) instead of the judge's. `env` adds to the environment (dates, names).
+        """
+        self._verify()
+        environment = self._judge_environment(write_objects)
+        environment["GIT_INDEX_FILE"] = index if index is not None else os.devnull
+        if work_tree is not None:
+            environment["GIT_WORK_TREE"] = work_tree
+        if frozen is not None:
+            environment |= Frozen.parse(frozen).environment(self.git_dir, self.facts.common_dir)
+        if env is not None:
+            environment |= env
+        cwd = work_tree if work_tree is not None else self.git_dir
+        return run(args, env=environment, cwd=cwd, stdin=stdin, timeout_s=timeout_s, max_bytes=max_bytes, ok=ok)
+
+    def user_git(
+        self,
+        *args: str,
+        stdin: bytes | None = None,
+        ok: Collection[int] = (0,),
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        git_dir: str | None = None,
+    ) -> GitResult:
+        """Run plumbing on the user's git dir, or on an admin folder `git_dir` below it. Hooks and filters stay off."""
+        environment = dict(self._environment)
+        environment["GIT_DIR"] = git_dir or self.facts.common_dir
+        environment["GIT_COMMON_DIR"] = self.facts.common_dir
+        environment |= config_environment(_USER_OVERRIDES)
+        return run(
+            args,
+            env=environment,
+            cwd=self.facts.common_dir,
+            stdin=stdin,
+            timeout_s=timeout_s,
+            max_bytes=max_bytes,
+            ok=ok,
+        )
+
+    @contextlib.contextmanager
+    def temporary_index(self) -> Iterator[str]:
+        """A path for a private index that does not exist yet; removed afterwards with its lock."""
+        folder = tempfile.mkdtemp(prefix="index-", dir=Path(self.git_dir, "tmp"))
+        try:
+            yield str(Path(folder, "index"))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def look_up(self, expression: str) -> ObjectName | None:
+        """The object named by a full id or `<id>^{type}`, from the kept process; None when it does not exist."""
+        return self._reader.look_up(expression)
+
+    def exists(self, oid: str) -> bool:
+        return self.look_up(oid) is not None
+
+    def commit(self, oid: str) -> str | None:
+        """The full id of the commit that this id names (tags peeled); None when it is none."""
+        found = self.look_up(f"{oid}^{{commit}}")
+        return found.oid if found is not None else None
+
+    def tree_of(self, commit: str) -> str:
+        """The tree of a commit. Raises: WorktreeError when there is no such commit."""
+        found = self.look_up(f"{commit}^{{tree}}")
+        if found is None:
+            raise WorktreeError("INTERNAL_ERROR", f"Commit {commit} does not exist in this repository.")
+        return found.oid
+
+    def is_ancestor(self, ancestor: str, commit: str) -> bool:
+        """Whether both exist and `commit` contains `ancestor`, by objects alone."""
+        return self.git("merge-base", "--is-ancestor", ancestor, commit, ok=(0, 1, 128)).code == 0
+
+    def copy_shallow(self) -> None:
+        """Take the user's shallow boundary as it is now; a later one is not believed."""
+        _copy_shallow(self.facts.common_dir, Path(self.git_dir))
+        self._reader.close()
+
+    def _judge_environment(self, write_objects: bool) -> dict[str, str]:
+        environment = dict(self._environment)
+        environment["GIT_DIR"] = self.git_dir
+        environment["GIT_COMMON_DIR"] = self.git_dir
+        if write_objects:
+            environment["GIT_OBJECT_DIRECTORY"] = self._objects
+            environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = quote_path(str(Path(self.git_dir, "objects")))
+        return environment
+
+    def _start_reader(self) -> "subprocess.Popen[bytes]":
+        return start(["cat-file", "--batch-check"], env=self._judge_environment(False), cwd=self.git_dir)
+
+    def _create(self) -> None:
+        """Make the repository under another name and move it into place, so that nobody sees half of one."""
+        state = Path(self.facts.state_dir)
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = state / f"judge.{secrets.token_hex(8)}"
+        for folder in ("objects/info", "objects/pack", "refs/heads", "info", "tmp"):
+            (draft / folder).mkdir(mode=0o700, parents=True)
+        for name, text in self._fixed_files().items():
+            (draft / name).write_bytes(text)
+        _copy_shallow(self.facts.common_dir, draft)
+        try:
+            draft.rename(self.git_dir)
+        except OSError:
+            shutil.rmtree(draft, ignore_errors=True)
+            if not Path(self.git_dir, "HEAD").exists():
+                raise
+
+    def _fixed_files(self) -> dict[str, bytes]:
+        object_format = self.facts.object_format
+        config = _CONFIG.format(version=1, object_format=object_format)
+        alternates = "".join(f"{quote_path(path)}\n" for path in (self._objects, *_user_alternates(self._objects)))
+        return {
+            "HEAD": b"ref: refs/heads/none\n",
+            "config": config.encode(),
+            "objects/info/alternates": os.fsencode(alternates),
+        }
+
+    def _verify(self) -> None:
+        """Write the fixed files again when they are not as written. Three stat calls when nothing changed."""
+        names = ("HEAD", "config", "objects/info/alternates")
+        seen = tuple(_fingerprint(Path(self.git_dir, name)) for name in names)
+        if seen == self._seen:
+            return
+        with self._lock:
+            for name, text in self._fixed_files().items():
+                ensure_text(Path(self.git_dir, name), text)
+            for name in ("config.worktree", "info/attributes", "info/exclude", "info/grafts", "commondir"):
+                Path(self.git_dir, name).unlink(missing_ok=True)
+            self._seen = tuple(_fingerprint(Path(self.git_dir, name)) for name in names)
+
+    def _sweep(self) -> None:
+        tmp = Path(self.git_dir, "tmp")
+        tmp.mkdir(mode=0o700, exist_ok=True)
+        for entry in tmp.iterdir():
+            with contextlib.suppress(OSError):
+                if entry.lstat().st_mtime < time.time() - _STALE_S:
+                    shutil.rmtree(entry, ignore_errors=True)
+
+
+def quote_path(path: str) -> str:
+    """A path as git reads it in lists of object folders: C-quoted, so that colons and newlines are safe."""
+    escaped = (
+        path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+    )
+    return f'"{escaped}"'
+
+
+def _user_alternates(objects: str) -> list[str]:
+    """The user's own alternates (a clone made with --shared) as absolute paths; git refuses relative nested ones."""
+    try:
+        lines = Path(objects, "info", "alternates").read_bytes().splitlines()
+    except OSError:
+        return []
+    paths = [os.fsdecode(line) for line in lines if line and not line.startswith((b"#", b'"'))]
+    return [os.path.realpath(Path(objects, path)) for path in paths if not Path(path).is_absolute()]
+
+
+def _copy_shallow(common_dir: str, judge: Path) -> None:
+    target = judge / "shallow"
+    boundary = read_regular(Path(common_dir, "shallow"))
+    if boundary is None:
+        target.unlink(missing_ok=True)
+    else:
+        ensure_text(target, boundary)
+
+
+def _fingerprint(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return (found.st_ino, found.st_size, found.st_mtime_ns)
