@@ -45,9 +45,9 @@ def run_through(size: int) -> None:
     frontier = frontiers[0]
     remaining: dict[SubtaskId, int] = {}
     longest_us = measure(lambda: remaining.update(longest_remaining(depends_on)))
-    queue = ReadyQueue()
+    queue = ReadyQueue(tasks, remaining)
     for name in sorted(frontier.ready()):
-        queue.add(name, priority=0, remaining=remaining[name])
+        queue.add(name)
     limits = Limits(max_concurrency=16)
     running: dict[SubtaskId, Running] = {}
     transitions: list[float] = []
@@ -56,9 +56,9 @@ def run_through(size: int) -> None:
     def change(name: SubtaskId, state: str) -> None:
         for changed in frontier.set(name, state):  # type: ignore[arg-type]
             if frontier.place(changed) == "ready":
-                queue.add(changed, priority=0, remaining=remaining[changed])
+                queue.add(changed)
             else:
-                queue.remove(changed)
+                queue.discard(changed)
 
     def start() -> None:
         for each in plan(queue, running.values(), tasks, limits).start:

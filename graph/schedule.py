@@ -24,13 +24,13 @@ DEFERRED_KEPT: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A subtask that was started and has not ended. `has_slot` is False while it waits, throttled or held."""
+    """A subtask that was started and has not ended. `holds_slot` is False while it waits, throttled or held."""
 
     subtask: SubtaskId
     writes: tuple[str, ...] | None = None
     needs: tuple[str, ...] = ()
     agent: str | None = None
-    has_slot: bool = True
+    holds_slot: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +84,23 @@ class ReadyQueue:
     A removed entry stays in the heap until it reaches the top or the dead are the majority.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tasks: Mapping[SubtaskId, Task], longest: Mapping[SubtaskId, int]) -> None:
+        """Empty. `longest` is what `longest_remaining` says; both are only read."""
+        self._tasks = tasks
+        self._longest = longest
         self._heap: list[tuple[int, int, SubtaskId]] = []
         self._entries: dict[SubtaskId, tuple[int, int, SubtaskId]] = {}
 
-    def add(self, subtask: SubtaskId, *, priority: int, remaining: int) -> None:
-        """Put it in its place; a subtask that is there already moves."""
-        entry = (-priority, -remaining, subtask)
-        if self._entries.get(subtask) == entry:
+    def add(self, subtask: SubtaskId) -> None:
+        """Put it in its place; nothing when it is there already. Raises: KeyError for an unknown id."""
+        if subtask in self._entries:
             return
+        entry = (-self._tasks[subtask].priority, -self._longest[subtask], subtask)
         self._entries[subtask] = entry
         heapq.heappush(self._heap, entry)
         self._sweep()
 
-    def remove(self, subtask: SubtaskId) -> None:
+    def discard(self, subtask: SubtaskId) -> None:
         """Take it out; nothing when it is not there."""
         if self._entries.pop(subtask, None) is not None:
             self._sweep()
@@ -208,7 +211,7 @@ class _Admission:
         self._tasks = tasks
         self._limits = limits
         self._running = {each.subtask: each for each in running}
-        self._free_slots = limits.max_concurrency - sum(each.has_slot for each in running)
+        self._free_slots = limits.max_concurrency - sum(each.holds_slot for each in running)
         self._free_starts = limits.max_starts
         self._tokens = Counter(limits.resources)
         self._tokens.subtract(token for each in running for token in each.needs)
@@ -227,7 +230,7 @@ class _Admission:
     def resume(self, subtask: SubtaskId) -> None:
         """Give a running subtask its slot back, if there is one."""
         running = self._running[subtask]
-        assert not running.has_slot, subtask
+        assert not running.holds_slot, subtask
         paused = self._paused(subtask, running.agent)
         if paused is not None:
             self.deferred.append(paused)

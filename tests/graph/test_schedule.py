@@ -39,8 +39,8 @@ def tasks(*several: Task) -> Mapping[SubtaskId, Task]:
     return {each.id: each for each in several}
 
 
-def running(each: Task, *, has_slot: bool = True) -> Running:
-    return Running(each.id, each.writes, each.needs, each.agent, has_slot)
+def running(each: Task, *, holds_slot: bool = True) -> Running:
+    return Running(each.id, each.writes, each.needs, each.agent, holds_slot)
 
 
 PLAIN = tasks(*(task(each) for each in (A, B, C, D, E)))
@@ -100,13 +100,13 @@ def test_unknown_and_empty_intents_conflict_with_nobody() -> None:
 
 def test_subtask_without_its_slot_keeps_its_intent_and_its_tokens() -> None:
     known = tasks(task(A, writes="src/**", needs="db"), task(B, writes="src/x"), task(C, needs="db"), task(D))
-    made = plan([B, C, D], [running(known[A], has_slot=False)], known, Limits(1, {"db": 1}), explain="all")
+    made = plan([B, C, D], [running(known[A], holds_slot=False)], known, Limits(1, {"db": 1}), explain="all")
     assert made.start == (Start(D),)
     assert [(each.subtask, each.reason) for each in made.deferred] == [(B, "WRITE_INTENT_CONFLICT"), (C, "RESOURCE")]
 
 
 def test_subtask_that_can_go_on_takes_the_next_slot_before_new_ones() -> None:
-    held = running(PLAIN[A], has_slot=False)
+    held = running(PLAIN[A], holds_slot=False)
     made = plan([B, C], [held], PLAIN, Limits(1), resuming=[A], explain="all")
     assert made == Plan(
         (Start(A, is_resumed=True),),
@@ -118,7 +118,7 @@ def test_subtask_that_can_go_on_takes_the_next_slot_before_new_ones() -> None:
 
 
 def test_subtask_that_can_go_on_waits_while_all_slots_are_taken() -> None:
-    known = [running(PLAIN[A], has_slot=False), running(PLAIN[B])]
+    known = [running(PLAIN[A], holds_slot=False), running(PLAIN[B])]
     assert plan([C], known, PLAIN, Limits(1), resuming=[A]) == Plan(
         (), (Deferred(A, "SLOTS", "all 1 slots are taken"),)
     )
@@ -134,7 +134,7 @@ def test_paused_agent_holds_only_its_own_starts() -> None:
 
 def test_paused_agent_holds_its_resuming_subtask_too() -> None:
     limits = Limits(4, paused_agents={"claude": "RATE_LIMITED"})
-    made = plan([], [running(PLAIN[A], has_slot=False)], PLAIN, limits, resuming=[A])
+    made = plan([], [running(PLAIN[A], holds_slot=False)], PLAIN, limits, resuming=[A])
     assert made == Plan((), (Deferred(A, "AGENT_PAUSED", "agent claude is paused: RATE_LIMITED"),))
 
 
@@ -157,7 +157,7 @@ def test_bounded_number_of_starts_is_kept() -> None:
 
 def test_closed_graph_starts_nothing_new_but_resumes() -> None:
     limits = Limits(4, closed="DISK_LOW: 1 GiB free")
-    made = plan([B], [running(PLAIN[A], has_slot=False)], PLAIN, limits, resuming=[A], explain="all")
+    made = plan([B], [running(PLAIN[A], holds_slot=False)], PLAIN, limits, resuming=[A], explain="all")
     assert made == Plan((Start(A, is_resumed=True),), (Deferred(B, "CLOSED", "DISK_LOW: 1 GiB free"),))
 
 
@@ -168,46 +168,52 @@ def test_lowered_concurrency_starts_nothing_until_enough_have_ended() -> None:
 # --- order -----------------------------------------------------------------------------------------------------------
 
 
+def queue_of(*entries: tuple[SubtaskId, int, int]) -> ReadyQueue:
+    """A queue over subtasks with a priority and a longest remaining path, all added in this order."""
+    queue = ReadyQueue(
+        {name: Task(id=name, title=name, priority=priority) for name, priority, _ in entries},
+        {name: remaining for name, _, remaining in entries},
+    )
+    for name, _, _ in entries:
+        queue.add(name)
+    return queue
+
+
 def test_queue_gives_priority_then_longest_path_then_id() -> None:
-    queue = ReadyQueue()
-    queue.add(E, priority=0, remaining=1)
-    queue.add(D, priority=0, remaining=2)
-    queue.add(C, priority=0, remaining=2)
-    queue.add(B, priority=5, remaining=1)
-    queue.add(A, priority=-1, remaining=9)
+    queue = queue_of((E, 0, 1), (D, 0, 2), (C, 0, 2), (B, 5, 1), (A, -1, 9))
     assert list(queue) == ["b", "c", "d", "e", "a"]
     assert list(queue) == ["b", "c", "d", "e", "a"], "reading takes nothing out"
 
 
-def test_queue_forgets_what_was_removed_and_moves_what_is_added_again() -> None:
-    queue = ReadyQueue()
-    for each in (A, B, C):
-        queue.add(each, priority=0, remaining=1)
-    queue.remove(B)
-    queue.remove(B)
-    queue.add(B, priority=0, remaining=1)
-    queue.add(C, priority=9, remaining=1)
-    queue.add(A, priority=0, remaining=1)
-    assert (list(queue), len(queue), B in queue, D in queue) == (["c", "a", "b"], 3, True, False)
+def test_queue_forgets_what_was_taken_out_and_takes_it_again() -> None:
+    queue = queue_of((A, 0, 1), (B, 0, 1), (C, 0, 1))
+    queue.discard(B)
+    queue.discard(B)
+    assert (list(queue), len(queue), B in queue) == (["a", "c"], 2, False)
+    queue.add(B)
+    queue.add(B)
+    assert (list(queue), len(queue), B in queue) == (["a", "b", "c"], 3, True)
+    with pytest.raises(KeyError):
+        queue.add(D)
 
 
 @given(
-    acts=st.lists(
-        st.tuples(
-            st.sampled_from("abcdefgh"), st.sampled_from(["add", "remove"]), st.integers(-1, 1), st.integers(1, 3)
-        )
-    )
+    places=st.lists(st.tuples(st.integers(-1, 1), st.integers(1, 3)), min_size=40, max_size=40),
+    acts=st.lists(st.tuples(st.integers(0, 39), st.booleans()), max_size=120),
 )
-def test_queue_equals_a_sorted_list_after_any_acts(acts: list[tuple[str, str, int, int]]) -> None:
-    queue, expected = ReadyQueue(), {}
-    for name, act, priority, remaining in acts:
-        if act == "add":
-            queue.add(SubtaskId(name), priority=priority, remaining=remaining)
-            expected[name] = (-priority, -remaining, name)
+def test_queue_equals_a_sorted_list_after_any_acts(places: list[tuple[int, int]], acts: list[tuple[int, bool]]) -> None:
+    names = [SubtaskId(f"{number:02d}") for number in range(40)]
+    order = {name: (-priority, -longest, name) for name, (priority, longest) in zip(names, places, strict=True)}
+    queue = queue_of(*((name, *place) for name, place in zip(names, places, strict=True)))
+    expected = set(names)
+    for number, is_added in acts:
+        if is_added:
+            queue.add(names[number])
+            expected.add(names[number])
         else:
-            queue.remove(SubtaskId(name))
-            expected.pop(name, None)
-        assert list(queue) == sorted(expected, key=lambda each: expected[each])
+            queue.discard(names[number])
+            expected.discard(names[number])
+        assert list(queue) == sorted(expected, key=order.__getitem__)
         assert len(queue) == len(expected)
 
 
@@ -224,16 +230,16 @@ def test_disconnected_parts_run_in_the_same_order_every_time() -> None:  # SC-11
 
 def _sequence(depends_on: Mapping[SubtaskId, tuple[SubtaskId, ...]]) -> list[SubtaskId]:
     """The order of starts with one slot, everything succeeding."""
-    frontier, queue, remaining = Frontier(depends_on), ReadyQueue(), longest_remaining(depends_on)
     known = {name: Task(id=name, title=name) for name in depends_on}
+    frontier, queue = Frontier(depends_on), ReadyQueue(known, longest_remaining(depends_on))
     started: list[SubtaskId] = []
     changed = set(frontier.ready())
     while True:
         for name in changed:
             if frontier.place(name) == "ready":
-                queue.add(name, priority=0, remaining=remaining[name])
+                queue.add(name)
             else:
-                queue.remove(name)
+                queue.discard(name)
         if frontier.is_ended:
             return started
         (start,) = plan(queue, [], known, Limits(1)).start
@@ -263,7 +269,12 @@ def situations(draw: st.DrawFn) -> tuple[Mapping[SubtaskId, Task], list[Running]
         draw(st.sampled_from([{}, {"x": "quota"}])),
         draw(st.sampled_from([None, 0, 2])),
     )
-    return known, [running(known[name], has_slot=draw(st.booleans())) for name in names[:split]], names[split:], limits
+    return (
+        known,
+        [running(known[name], holds_slot=draw(st.booleans())) for name in names[:split]],
+        names[split:],
+        limits,
+    )
 
 
 @given(situation=situations())
@@ -271,11 +282,11 @@ def test_any_plan_keeps_every_limit_and_wastes_no_slot(
     situation: tuple[Mapping[SubtaskId, Task], list[Running], list[SubtaskId], Limits],
 ) -> None:
     known, now, ready, limits = situation
-    resuming = [each.subtask for each in now if not each.has_slot][:1]
+    resuming = [each.subtask for each in now if not each.holds_slot][:1]
     made = plan(ready, now, known, limits, resuming=resuming, explain="all")
     started = [each.subtask for each in made.start if not each.is_resumed]
     assert sorted([*started, *(each.subtask for each in made.deferred if each.subtask in ready)]) == ready
-    busy = sum(each.has_slot for each in now)
+    busy = sum(each.holds_slot for each in now)
     assert not made.start or busy + len(made.start) <= limits.max_concurrency
     assert limits.max_starts is None or len(started) <= limits.max_starts
     tokens = sum(len(each.needs) for each in now) + sum(len(known[each].needs) for each in started)
