@@ -8,6 +8,9 @@ block and are called in worker threads; methods of `Sessions` are coroutines.
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from coordinate_agents.graph.events import Event
+from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.snapshot import Snapshot
 from coordinate_agents.sessions.model import (
     AgentSettings,
     CommandRequest,
@@ -99,6 +102,23 @@ class Worktrees(Protocol):
         `resume_from`: put the branch there (a kept commit that contains base) instead of at base; then an existing
         branch of that name whose tip is that commit is used. Otherwise a branch of that name is never used.
         """
+        ...
+
+    def recreate(
+        self, graph: str, slug: str, worktree: Worktree, *, root: str, nonce: str | None = None
+    ) -> Worktree:
+        """Lay a worktree whose folder is gone out again on its branch (or, when that is gone too, at its base).
+
+        Drops only the registration that carries the record's nonce. Raises: WORKTREE_CONFLICT.
+        """
+        ...
+
+    def is_missing(self, worktree: Worktree) -> bool:
+        """Whether nothing is at the worktree's path."""
+        ...
+
+    def bring(self, worktree: Worktree, *, copy: Sequence[str], link: Sequence[str]) -> tuple[str, ...]:
+        """Copy and link paths of the user's checkout into it. Raises: SETUP_FAILED, also for paths base tracks."""
         ...
 
     def is_intact(self, worktree: Worktree) -> str | None:
@@ -209,3 +229,24 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float: ...
+
+
+class Progress(Protocol):
+    """Somebody who watches a drive. Called in the event loop's thread: every method is quick and never raises."""
+
+    @property
+    def wants_output(self) -> bool:
+        """Whether `output` should be called at all."""
+        ...
+
+    def begin(self, snapshot: Snapshot) -> None: ...
+
+    def event(self, snapshot: Snapshot, event: Event, time: float) -> None:
+        """An event that was stored and folded; `time` is the event's."""
+        ...
+
+    def output(self, subtask: SubtaskId, last_line: str) -> None:
+        """The last line that a running subtask's agent printed; at most once a second per subtask."""
+        ...
+
+    def end(self, snapshot: Snapshot) -> None: ...

@@ -4,12 +4,33 @@ Parts are made when first asked for, so that a read verb pays only for what it u
 factories behind them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from coordinate_agents.graph.ports import Agents, Clock, Sessions, Worktrees
-from coordinate_agents.graph.store.store import Store
+if TYPE_CHECKING:  # a read verb loads no port
+    from coordinate_agents.graph.events import Event
+    from coordinate_agents.graph.model import SubtaskId
+    from coordinate_agents.graph.ports import Agents, Clock, Progress, Sessions, Worktrees
+    from coordinate_agents.graph.snapshot import Snapshot
+    from coordinate_agents.graph.store.store import Store
+
+
+class SilentProgress:
+    """Nobody watches."""
+
+    wants_output = False
+
+    def begin(self, snapshot: Snapshot) -> None: ...
+
+    def event(self, snapshot: Snapshot, event: Event, time: float) -> None: ...
+
+    def output(self, subtask: SubtaskId, last_line: str) -> None: ...
+
+    def end(self, snapshot: Snapshot) -> None: ...
 
 
 class Runtime:
@@ -28,6 +49,7 @@ class Runtime:
     ) -> None:
         self.root = root
         self.clock = clock
+        self.progress: Progress = SilentProgress()
         self._open_worktrees = open_worktrees
         self._open_store = open_store
         self._open_sessions = open_sessions

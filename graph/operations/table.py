@@ -5,7 +5,9 @@ pydantic. Each module has a frozen dataclass `Request` whose fields are the para
 `execute(runtime, request)` which returns a `Result`. A verb without a repository gets None for the runtime.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import Any, Final, Literal
 
 _OPERATIONS: Final = "coordinate_agents.graph.operations"
@@ -13,9 +15,10 @@ _OPERATIONS: Final = "coordinate_agents.graph.operations"
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One argument or option. `name` is the field of Request; a positional one has no leading dashes in the CLI.
+    """One argument or option, named as on the command line; a positional one has no leading dashes there.
 
-    kind: text, path (a file to read), flag, integer, duration (seconds), choice (see `choices`).
+    kind: text, path (a file to read, ``-`` is standard input), flag, integer, duration (seconds as a float), choice
+    (see `choices`). A positional one with `multiple` takes all that is left, as a tuple.
     """
 
     name: str
@@ -27,29 +30,193 @@ class Param:
     choices: tuple[str, ...] = ()
     default: Any = None
 
+    @property
+    def field(self) -> str:
+        """The field of Request: snake_case; a word that Python reserves ends in an underscore (``for_``)."""
+        return _python_name(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """`access`: none (no repository), read (database opened read-only), write."""
+    """`access`: none (no repository), optional (a repository is looked at when there is one), read (database opened
+    read-only), write.
+
+    `group` is the heading under which help lists it.
+    """
 
     name: str
     summary: str
-    access: Literal["none", "read", "write"]
+    access: Literal["none", "optional", "read", "write"]
     params: tuple[Param, ...] = ()
+    group: Literal["begin", "run", "look", "change", "set up"] = "look"
+
+    @property
+    def short_name(self) -> str:
+        return self.name.removeprefix("graph-")
 
     @property
     def module(self) -> str:
-        return f"{_OPERATIONS}.{self.name.removeprefix('graph-').replace('-', '_')}"
+        return f"{_OPERATIONS}.{_python_name(self.short_name)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a verb answers. `data` is the JSON document's data (contract section 13)."""
+    """What a verb answers. `data` is the JSON document's data (contract section 13).
+
+    `stream`: what comes afterwards, one object at a time, until it ends or the reader goes away; then `data` is not
+    shown at all.
+    """
 
     data: dict[str, Any]
     exit_code: int = 0
+    stream: Iterator[dict[str, Any]] | None = None
+
+
+def _python_name(name: str) -> str:
+    name = name.replace("-", "_")
+    return f"{name}_" if iskeyword(name) else name
 
 
 GRAPH: Final = Param("graph", "graph id; may be left out when exactly one is unfinished", positional=True)
 SUBTASK: Final = Param("subtask", "subtask id", positional=True)
-FILE: Final = Param("file", "graph file", kind="path", positional=True, required=True)
+FILE: Final = Param("file", "graph file; - reads standard input", kind="path", positional=True, required=True)
+WORKTREE_ROOT: Final = Param("worktree-root", "folder for worktrees, outside the checkout", kind="text")
+
+VERBS: Final[tuple[Verb, ...]] = (
+    Verb("graph-init", "print a commented starter graph file for this repository", "optional", group="begin"),
+    Verb("graph-validate", "check a graph file and report every problem at once", "none", (FILE,), group="begin"),
+    Verb("graph-schema", "print the JSON Schema of graph files", "none", group="begin"),
+    Verb(
+        "graph-import",
+        "print a graph file made from a Task Graph v1 JSON file",
+        "none",
+        (FILE, Param("intent-map", "companion file with the write intents", kind="path")),
+        group="begin",
+    ),
+    Verb(
+        "graph-plan",
+        "show what would start now, what waits and why; changes nothing",
+        "read",
+        (Param("graph", "graph id, or a graph file that was not created yet", positional=True),),
+        group="begin",
+    ),
+    Verb(
+        "graph-create",
+        "record a graph: validate, resolve its base, freeze the configuration",
+        "write",
+        (FILE, Param("as", "id to use instead of the file's"), WORKTREE_ROOT),
+        group="run",
+    ),
+    Verb(
+        "graph-run",
+        "create if needed, then drive the graph to its end",
+        "write",
+        (
+            Param("graph", "graph file or graph id; may be left out when exactly one is unfinished", positional=True),
+            Param("spec", "run one subtask with this text instead of a graph file"),
+            Param("integrate", "integrate when every subtask succeeded", kind="flag"),
+            Param("until", "stop after this subtask and what it needs"),
+            Param("retry-failed", "first make failed and stopped subtasks ready again", kind="flag"),
+            Param("max-starts", "start at most so many subtasks", kind="integer"),
+            Param("detach", "go on in the background and return at once", kind="flag"),
+            Param(
+                "on-input",
+                "what to do when an agent waits for a person (default: wait; fail when CI=true)",
+                kind="choice",
+                choices=("wait", "fail"),
+            ),
+            Param("deadline", "stop everything after this time", kind="duration"),
+            Param("stop-on-exit", "close the agents when this command ends", kind="flag"),
+            Param("nested", "allow this inside a subtask of another run", kind="flag"),
+            WORKTREE_ROOT,
+        ),
+        group="run",
+    ),
+    Verb(
+        "graph-wait",
+        "wait for the end, for something that needs a person, or for one subtask",
+        "read",
+        (
+            GRAPH,
+            Param("for", "end, attention or a subtask id (default: end)", default="end"),
+            Param("timeout", "give up after this time with exit code 6", kind="duration"),
+        ),
+        group="run",
+    ),
+    Verb(
+        "graph-stop",
+        "close the Sessions that the Runtime owns",
+        "write",
+        (
+            GRAPH,
+            SUBTASK,
+            Param("drain", "only start nothing new", kind="flag"),
+            Param("reason", "why, for the record"),
+        ),
+        group="change",
+    ),
+    Verb(
+        "graph-integrate",
+        "merge the verified commits and check the result",
+        "write",
+        (
+            GRAPH,
+            Param("onto", "commit to build on instead of the graph's base"),
+            Param("continue", "go on after a conflict was resolved", kind="flag"),
+            Param("abort", "give up a conflicted integration", kind="flag"),
+        ),
+        group="change",
+    ),
+    Verb("graph-list", "list the graphs of this repository", "read"),
+    Verb("graph-status", "show where every subtask stands, what needs a person first", "read", (GRAPH,)),
+    Verb(
+        "graph-inspect",
+        "show everything known of a graph or one subtask",
+        "read",
+        (
+            GRAPH,
+            SUBTASK,
+            Param("part", "only this part", kind="choice", choices=("failure", "screen", "diff", "events")),
+        ),
+    ),
+    Verb(
+        "graph-events",
+        "show the event log",
+        "read",
+        (
+            GRAPH,
+            SUBTASK,
+            Param("after", "only events after this number", kind="integer"),
+            Param("limit", "at most so many (default: the last 1000)", kind="integer"),
+            Param("follow", "go on as events come; with --json one object per line", kind="flag"),
+        ),
+    ),
+    Verb("graph-diff", "show what the subtasks changed, each against its own base", "read", (GRAPH, SUBTASK)),
+    Verb("graph-path", "print the worktree path of a subtask", "read", (GRAPH, SUBTASK)),
+    Verb(
+        "graph-export",
+        "print the whole record of a graph, or its picture",
+        "read",
+        (
+            GRAPH,
+            Param(
+                "format", "json, dot or mermaid", kind="choice", choices=("json", "dot", "mermaid"), default="json"
+            ),
+        ),
+    ),
+    Verb("graph-verify", "re-check every certificate from git alone", "read", (GRAPH,)),
+    Verb(
+        "doctor",
+        "check git, Python, file systems, configuration, agents and leftovers",
+        "optional",
+        group="set up",
+    ),
+)
+
+
+def verb_named(name: str) -> Verb | None:
+    """The verb of this name, with or without the prefix ``graph-``."""
+    for verb in VERBS:
+        if name in (verb.name, verb.short_name):
+            return verb
+    return None

@@ -1,0 +1,100 @@
+"""Carries one invocation out: opens the runtime, calls the operation, writes what it answers.
+
+Joins the parts; what a verb decides is its operation's, the words are `render`'s.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+from coordinate_agents.cli import failures, output
+from coordinate_agents.cli.invocation import Invocation
+from coordinate_agents.graph.errors import EXIT_DONE, GraphError
+from coordinate_agents.graph.operations.table import Result
+
+
+def execute(invocation: Invocation, argv: Sequence[str]) -> int:
+    """Run the verb; returns the exit code. Never raises: what goes wrong is written and becomes a code."""
+    code = EXIT_DONE
+    try:
+        with _runtime(invocation) as runtime:
+            with output.stdout_reserved():
+                result = _call(invocation, runtime)
+            code = result.exit_code
+            _write(invocation, result)
+    except output.ReaderGone:
+        return code
+    except BaseException as error:
+        return report(failures.as_graph_error(error, argv), command=invocation.verb.name, as_json=invocation.as_json)
+    return code
+
+
+def report(error: GraphError, *, command: str | None, as_json: bool) -> int:
+    """Write the error, as the one JSON document or as lines on stderr. Returns its exit code."""
+    if not as_json or error.code == "OUTPUT_FAILED":
+        output.complain(failures.to_lines(error))
+        return error.exit_code
+    try:
+        output.write_document({"ok": False, "command": command, "error": failures.to_json(error)})
+    except output.ReaderGone:
+        pass
+    except GraphError as failed:
+        output.complain([*failures.to_lines(error), *failures.to_lines(failed)])
+    return error.exit_code
+
+
+@contextlib.contextmanager
+def _runtime(invocation: Invocation) -> Iterator[Any]:
+    """The runtime that the verb's access asks for, closed at the end; None where it needs none."""
+    if invocation.verb.access == "none":
+        yield None
+        return
+    if invocation.verb.access == "write":
+        from coordinate_agents.cli.custody import require_outside
+
+        require_outside(invocation)
+    from coordinate_agents.cli.wiring import open_runtime
+
+    runtime = open_runtime(invocation)
+    try:
+        yield runtime
+    finally:
+        if runtime is not None:
+            runtime.close()
+
+
+def _call(invocation: Invocation, runtime: Any) -> Result:
+    module = import_module(invocation.verb.module)
+    result: Result = module.execute(runtime, _request(module.Request, invocation))
+    return result
+
+
+def _request(request_type: Any, invocation: Invocation) -> Any:
+    """The Request of the given values. What this verb's operation does not know yet is refused by name, not dropped."""
+    known = {field.name for field in dataclasses.fields(request_type)}
+    params = {param.field: param for param in invocation.verb.params}
+    for name, value in invocation.values.items():
+        if name not in known and value not in (None, False, (), params[name].default):
+            raise GraphError("UNSUPPORTED_CAPABILITY", f"{invocation.verb.name} --{params[name].name}: not yet.")
+    return request_type(**{name: value for name, value in invocation.values.items() if name in known})
+
+
+def _write(invocation: Invocation, result: Result) -> None:
+    if result.stream is not None:
+        for item in result.stream:
+            if invocation.as_json:
+                output.write_line(item)
+            else:
+                output.write_lines(_lines(invocation, item))
+    elif invocation.as_json:
+        output.write_document({"ok": True, "command": invocation.verb.name, "data": result.data})
+    else:
+        output.write_lines(_lines(invocation, result.data))
+
+
+def _lines(invocation: Invocation, data: dict[str, Any]) -> Sequence[str]:
+    from coordinate_agents.cli.render import render
+
+    return render(invocation.verb.name, data)

@@ -1,0 +1,134 @@
+"""From an exception to one error: its JSON, its three lines of text, and its exit code.
+
+Everything that goes wrong in a command passes here once. A refusal says what happened, what was kept and what to do
+next. A bug of ours says where its traceback was written: a private file, since a traceback may hold anything.
+"""
+
+import errno
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from typing import Any, Final
+
+from coordinate_agents.graph.errors import (
+    CODES,
+    MAX_DETAIL_BYTES,
+    MAX_MESSAGE_BYTES,
+    GraphError,
+)
+from coordinate_agents.graph.text import clipped, visible
+
+# A document with ten thousand problems is told by its first ones; the JSON holds them all.
+MAX_PROBLEM_LINES: Final = 100
+
+
+def as_graph_error(error: BaseException, argv: Sequence[str]) -> GraphError:
+    """What the exception means to a user. An unexpected one is written to a file and becomes INTERNAL_ERROR."""
+    if isinstance(error, GraphError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return GraphError(
+            "INTERRUPTED", "Interrupted.", kept="everything recorded so far", next="run the same command again"
+        )
+    code = getattr(error, "code", None)
+    if isinstance(code, str) and code in CODES:  # WorktreeError, SessionError: the same three sentences
+        return GraphError(
+            code,
+            str(error),
+            kept=getattr(error, "kept", None),
+            next=getattr(error, "next", None),
+        )
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return GraphError(
+            "DISK_FULL",
+            f"No space is left on the disk{_where(error)}.",
+            kept="everything recorded before",
+            next="free space on that disk, then run the same command again",
+        )
+    return _bug(error, argv)
+
+
+def to_json(error: GraphError) -> dict[str, Any]:
+    """The `error` of the JSON document (contract section 11)."""
+    found: dict[str, Any] = {
+        "code": error.code,
+        "message": clipped(error.message, MAX_MESSAGE_BYTES),
+        "recoverable": error.recoverable,
+        "stage": error.stage,
+    }
+    found.update((name, _bounded(value)) for name, value in error.facts.items())
+    if error.kept is not None:
+        found["kept"] = clipped(error.kept, MAX_DETAIL_BYTES)
+    if error.next is not None:
+        found["next"] = clipped(error.next, MAX_DETAIL_BYTES)
+    if error.problems:
+        found["problems"] = [
+            {"line": each.line, "column": each.column, "path": each.path, "message": each.message}
+            for each in error.problems
+        ]
+    return found
+
+
+def to_lines(error: GraphError) -> list[str]:
+    """What happened; every problem of a document; Kept; Next. Each one line and safe for a terminal."""
+    lines = [f"{error.code}: {visible(error.message, limit=MAX_MESSAGE_BYTES)}"]
+    name = visible(str(error.facts.get("file", "")))
+    for each in error.problems[:MAX_PROBLEM_LINES]:
+        place = f"{each.line}:{each.column}" if each.line else ""
+        lines.append(": ".join(part for part in (f"{name}:{place}".strip(":"), visible(each.message)) if part))
+    if len(error.problems) > MAX_PROBLEM_LINES:
+        lines.append(f"… and {len(error.problems) - MAX_PROBLEM_LINES} more problems; --json lists them all")
+    if error.kept:
+        lines.append(f"Kept: {visible(error.kept)}")
+    if error.next:
+        lines.append(f"Next: {visible(error.next)}")
+    return lines
+
+
+def _bounded(value: Any) -> Any:
+    return clipped(value, MAX_DETAIL_BYTES) if isinstance(value, str) else value
+
+
+def _where(error: OSError) -> str:
+    return f" ({error.filename})" if error.filename else ""
+
+
+def _bug(error: BaseException, argv: Sequence[str]) -> GraphError:
+    text = "".join(traceback.format_exception(error))
+    what = f"{type(error).__name__}: {visible(str(error), limit=300)}"
+    try:
+        path = _write_private(f"coordinate-agents {' '.join(argv)}\nPython {sys.version}\n\n{text}")
+    except OSError as failed:
+        sys.stderr.write(text)
+        return GraphError(
+            "INTERNAL_ERROR",
+            f"A bug of ours: {what}. Its traceback could not be written to a file ({failed.strerror}).",
+            kept="everything recorded before",
+            next="report it with the traceback above",
+            recoverable=False,
+        )
+    return GraphError(
+        "INTERNAL_ERROR",
+        f"A bug of ours: {what}.",
+        kept="everything recorded before",
+        next=f"report it with the traceback in {path}",
+        recoverable=False,
+        facts={"traceback": path},
+    )
+
+
+def _write_private(text: str) -> str:
+    """Write to a file that only this user can read; returns its path."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    folder: str | None = os.path.join(state, "coordinate-agents", "crashes")
+    try:
+        os.makedirs(folder or "", mode=0o700, exist_ok=True)
+    except OSError:
+        folder = None
+    handle, path = tempfile.mkstemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), suffix=".txt", dir=folder)
+    with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(text)
+    return path

@@ -1,0 +1,83 @@
+"""One command as values, and the short way to them: a read verb with `--json` is parsed here, without click.
+
+Importing click costs as much as everything else that such a verb does. `parse` understands the plain forms only and
+returns None for whatever needs more (help, an abbreviation, a mistake); click then parses the same words and words
+the errors.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from coordinate_agents.graph.operations.table import Param, Verb, verb_named
+
+_ROOT: Final = Param("root", "a folder of the repository (default: the current one)")
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """`values` holds what was given, by Request field; what was left out has the parameter's default."""
+
+    verb: Verb
+    values: Mapping[str, Any]
+    root: str | None = None
+    as_json: bool = False
+
+
+def parse(argv: Sequence[str]) -> Invocation | None:
+    """The invocation of a read verb with `--json`, or None."""
+    verb = verb_named(argv[0]) if argv else None
+    if verb is None or verb.access != "read" or "--json" not in argv:
+        return None
+    options = {f"--{param.name}": param for param in (*verb.params, _ROOT) if not param.positional}
+    given: dict[str, Any] = {}
+    words: list[str] = []
+    as_json = False
+    rest = list(argv[1:])
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            words += rest
+            break
+        if word == "--json":
+            as_json = True
+        elif word.startswith("-") and word != "-":
+            name, has_value, value = word.partition("=")
+            param = options.get(name)
+            if param is None or not _take(given, param, value if has_value else None, rest):
+                return None
+        else:
+            words.append(word)
+    if not as_json or not _place(given, verb, words):
+        return None
+    root = given.pop("root", None)
+    return Invocation(verb, {param.field: param.default for param in verb.params} | given, root, as_json)
+
+
+def _take(given: dict[str, Any], param: Param, value: str | None, rest: list[str]) -> bool:
+    """Store one option; False when its value is missing or not plainly of its kind."""
+    if param.kind == "flag":
+        given[param.field] = True
+        return value is None
+    if value is None:
+        if not rest:
+            return False
+        value = rest.pop(0)
+    if param.kind == "integer":
+        if not (value.isascii() and value.isdigit()):
+            return False
+        given[param.field] = int(value)
+        return True
+    if param.kind == "duration" or param.multiple or (param.kind == "choice" and value not in param.choices):
+        return False
+    given[param.field] = value
+    return True
+
+
+def _place(given: dict[str, Any], verb: Verb, words: Sequence[str]) -> bool:
+    """Give the words to the positional parameters in order; False when they do not fit."""
+    positional = [param for param in verb.params if param.positional]
+    if len(words) > len(positional) or any(param.multiple or param.required for param in positional[len(words) :]):
+        return False
+    given.update((param.field, word) for param, word in zip(positional, words, strict=False))
+    return True
