@@ -1,0 +1,47 @@
+"""Named points where a test can end this process as a power cut would: SIGKILL, no cleanup, no flush.
+
+``COORDINATE_AGENTS_CRASH_AT=<point>`` (or ``<point>:<n>`` for the n-th pass) names the point; without the variable
+`crash_point` returns at once. A point stands between two acts whose order matters (intent, act, result).
+"""
+
+import os
+import signal
+from typing import Final
+
+CRASH_VARIABLE: Final = "COORDINATE_AGENTS_CRASH_AT"
+
+# Every point of this package, in the order in which a run passes them. The crash tests walk through this list.
+POINTS: Final[tuple[str, ...]] = (
+    "store.create.built",
+    "store.create.renamed",
+    "store.graph.inserted",
+    "store.graph.committed",
+    "lease.locked",
+    "lease.generation",
+    "lease.recorded",
+    "store.append.begun",
+    "store.append.inserted",
+    "store.append.cached",
+    "store.append.committed",
+    "request.submitted",
+    "request.answered",
+)
+
+_target, _, _count = os.environ.get(CRASH_VARIABLE, "").partition(":")
+_passes_left = int(_count) if _count.isdigit() else 1
+
+
+def crash_point(name: str) -> None:
+    """End this process with SIGKILL when the environment named this point at start; else nothing."""
+    if _target:
+        _pass(name)
+
+
+def _pass(name: str) -> None:
+    global _passes_left
+    assert name in POINTS, name
+    if name != _target:
+        return
+    _passes_left -= 1
+    if _passes_left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
