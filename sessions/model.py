@@ -43,10 +43,11 @@ class ProcessIdentity:
 class Launch:
     """All that a host needs to start one child. `env` is complete (nothing is inherited) and is never stored.
 
-    `argv[0]` is an absolute, resolved path. `stdin` is written to the child and then closed (pipe), or typed and
-    followed by end-of-file (pty); None gives an empty stdin on a pipe. `marker` is a random text put into the
-    environment as COORDINATE_AGENTS_SESSION_MARK so that the tree can be found again. Times are seconds awake; None:
-    no such limit. `ring_bytes` bounds output kept in memory, `log_bytes` the redacted output file.
+    `argv[0]` is an absolute, resolved path. `stdin` is written to a pipe that is the child's stdin and then closed,
+    with both drivers (a terminal would cut long lines); None gives the terminal (pty) or an empty stdin (pipe).
+    `marker` is a random text put into the environment as COORDINATE_AGENTS_SESSION_MARK so that the tree can be found
+    again; empty: one is made. Times are seconds awake; None: no such limit. `ring_bytes` bounds output kept in memory,
+    `log_bytes` the redacted output file.
     `secrets` are literal values to mask in everything that leaves the host.
     """
 
@@ -104,6 +105,8 @@ class SessionRecord:
     socket: str | None = None
     end: SessionEnd | None = None
     stalled: bool = False
+    marker: str = ""
+    close_bound_s: float = 10.0
     labels: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -1,0 +1,246 @@
+"""`SessionHosts`: the custody of processes as the rest of the program uses it.
+
+Every Session has its own host process; this class starts hosts, asks them, waits for them, and cleans up after those
+that died. It keeps no state that matters: another process with the same folder sees and does the same. All methods may
+be called from several tasks at once.
+"""
+
+import os
+import stat
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+
+from coordinate_agents.sessions import custodian, starting, strays
+from coordinate_agents.sessions.connection import HostConnection, HostGone, read_token
+from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.sessions.model import Launch, SessionEnd, SessionFacts, SessionId, SessionRecord
+
+MAX_SESSIONS: Final = 256
+# A host answers in well under a millisecond; a loaded machine may need longer to run it at all.
+LOOK_BOUND_S: Final = 1.0
+CLOSE_BOUND_RANGE_S: Final = (0.1, 60.0)
+# Beyond the close bound, for writing the record and telling it.
+_TELL_S: Final = 2.0
+_STARTS_AT_ONCE: Final = 8
+_FIRST_RETRY_S: Final = 0.02
+_LONGEST_RETRY_S: Final = 1.0
+# sockaddr_un holds 108 bytes; the name of a socket takes 26 of them.
+_MAX_SOCKET_DIR: Final = 80
+
+
+class SessionHosts:
+    """Implements the port `Sessions`. `runtime_dir` holds the sockets; None: the user's own runtime directory."""
+
+    def __init__(
+        self, sessions_root: Path, *, runtime_dir: Path | None = None, look_bound_s: float = LOOK_BOUND_S
+    ) -> None:
+        self._root = sessions_root
+        self._socket_dir = _usable_socket_dir(runtime_dir)
+        self._look_bound_s = look_bound_s
+        self._hosts: dict[SessionId, subprocess.Popen[bytes]] = {}
+        self._starters: anyio.CapacityLimiter | None = None
+
+    async def start(self, launch: Launch) -> SessionRecord:
+        """See the port. Raises: SPAWN_FAILED, SESSION_START_FAILED, SESSION_STATE_CONFLICT when the id was used."""
+        self._reap()
+        if self._starters is None:
+            self._starters = anyio.CapacityLimiter(_STARTS_AT_ONCE)
+        host = await anyio.to_thread.run_sync(
+            starting.start_host, launch, self._root, self._socket_dir, limiter=self._starters
+        )
+        self._hosts[launch.session_id] = host
+        seen = custodian.see(self._path(launch.session_id))
+        if seen.record is None:
+            raise SessionError("SESSION_START_FAILED", f"The record of Session {launch.session_id} disappeared.")
+        return seen.record
+
+    async def wait(self, session_id: SessionId) -> SessionEnd:
+        """See the port. Raises: SESSION_NOT_FOUND; SESSION_NOT_HEALTHY for a record of another machine."""
+        pause = _FIRST_RETRY_S
+        while True:
+            seen = custodian.see(self._path(session_id))
+            match seen.custody:
+                case "ended":
+                    assert seen.record is not None
+                    assert seen.record.end is not None
+                    await self._reap_host(session_id)
+                    return seen.record.end
+                case "free":
+                    return await self._finish_lost(session_id)
+                case "held":
+                    if await self._follow(seen.record, session_id):
+                        continue  # the final record was written before the host said so
+                    await anyio.sleep(pause)
+                    pause = min(pause * 2, _LONGEST_RETRY_S)
+                case _:
+                    raise self._refusal(session_id, seen)
+
+    async def look(self, session_id: SessionId) -> SessionFacts:
+        """See the port. Asks the host for at most the look bound; never raises."""
+        seen = custodian.see(self._path(session_id))
+        match seen.custody:
+            case "ended":
+                assert seen.record is not None
+                assert seen.record.end is not None
+                lines = seen.record.end.tail.splitlines()
+                return SessionFacts("ended", seen.record, lines[-1] if lines else "", seen.record.end.survivors)
+            case "free":
+                left = await anyio.to_thread.run_sync(custodian.left_of, seen.record)
+                return SessionFacts("lost", seen.record, survivors=left.names)
+            case "held":
+                answer = await self._ask(seen.record, session_id, "look")
+                if answer is None:
+                    return self._no_answer(session_id)
+                return SessionFacts("live", seen.record, str(answer.get("last_line", "")))
+            case "foreign":
+                return SessionFacts("foreign", seen.record)
+            case "absent":
+                return SessionFacts("absent")
+
+    async def close(
+        self, session_id: SessionId, *, bound_s: float | None = None, graceful: bool = True
+    ) -> tuple[str, ...]:
+        """See the port. Raises: SESSION_NOT_FOUND; SESSION_CLOSE_FAILED when a host holds the Session and is silent."""
+        seen = custodian.see(self._path(session_id))
+        if seen.custody == "free":
+            return (await self._finish_lost(session_id)).survivors
+        if seen.custody == "ended":
+            return await self._close_ended(seen.record)
+        if seen.custody != "held" or seen.record is None:
+            raise self._refusal(session_id, seen)
+        bound = min(max(bound_s or seen.record.close_bound_s, CLOSE_BOUND_RANGE_S[0]), CLOSE_BOUND_RANGE_S[1])
+        with anyio.move_on_after(bound + _TELL_S):
+            return await self._close_held(seen.record, session_id, bound, graceful=graceful)
+        raise SessionError(
+            "SESSION_CLOSE_FAILED",
+            f"The host of Session {session_id} does not answer, but holds the Session.",
+            kept=str(self._path(session_id)),
+            next=f"continue or end its process {seen.record.host.pid if seen.record.host else '?'}, then close again",
+        )
+
+    async def end_strays(self, markers: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:
+        """See the port. Blocks no loop; bounded by the largest close bound of the Sessions concerned."""
+        return await anyio.to_thread.run_sync(self._end_strays, tuple(markers), tuple(paths))
+
+    def _end_strays(self, markers: tuple[str, ...], paths: tuple[str, ...]) -> tuple[str, ...]:
+        roots = tuple(os.path.realpath(path) for path in paths)
+        concerned = [
+            seen.record
+            for _, seen in custodian.every_record(self._root)
+            if seen.record is not None
+            and seen.custody in ("free", "ended")
+            and (seen.record.marker in markers or strays.is_below(os.path.realpath(seen.record.cwd), roots))
+        ]
+        bound_s = max((record.close_bound_s for record in concerned), default=10.0)
+        return strays.end(custodian.traces_of(concerned, markers=markers, paths=paths), bound_s)
+
+    # --- hosts
+
+    async def _close_held(
+        self, record: SessionRecord, session_id: SessionId, bound_s: float, *, graceful: bool
+    ) -> tuple[str, ...]:
+        """Ask until the host has heard it, then wait for the end."""
+        pause = _FIRST_RETRY_S
+        while True:
+            asked = await self._ask(record, session_id, "close", bound_s=bound_s, graceful=graceful)
+            if asked is not None or custodian.see(self._path(session_id)).custody != "held":
+                return (await self.wait(session_id)).survivors
+            await anyio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_RETRY_S)
+
+    async def _follow(self, record: SessionRecord | None, session_id: SessionId) -> bool:
+        """Wait at the host until it ends or goes away; whether it could be reached at all."""
+        if record is None or record.socket is None:
+            return False
+        try:
+            async with HostConnection(record.socket, read_token(self._path(session_id))) as host:
+                await host.ask("hello")
+                while (await host.event())["event"] != "ended":
+                    pass
+        except HostGone:
+            return False
+        return True
+
+    async def _ask(
+        self, record: SessionRecord | None, session_id: SessionId, operation: str, **fields: Any
+    ) -> dict[str, Any] | None:
+        """The host's answer, or None when it gives none within the look bound."""
+        if record is None or record.socket is None:
+            return None
+        answer: dict[str, Any] | None = None
+        with anyio.move_on_after(self._look_bound_s), suppress(HostGone):
+            async with HostConnection(record.socket, read_token(self._path(session_id))) as host:
+                answer = await host.ask(operation, **fields)
+        return answer
+
+    def _no_answer(self, session_id: SessionId) -> SessionFacts:
+        """A silent host, unless it ended while it was asked."""
+        seen = custodian.see(self._path(session_id))
+        if seen.custody == "ended" and seen.record is not None and seen.record.end is not None:
+            return SessionFacts("ended", seen.record, survivors=seen.record.end.survivors)
+        return SessionFacts("unreachable", seen.record)
+
+    async def _finish_lost(self, session_id: SessionId) -> SessionEnd:
+        """Shielded: half ended is worse than late."""
+        with anyio.CancelScope(shield=True):
+            end = await anyio.to_thread.run_sync(custodian.finish_lost, self._path(session_id), session_id)
+            await self._reap_host(session_id)
+        return end
+
+    async def _close_ended(self, record: SessionRecord | None) -> tuple[str, ...]:
+        """What an ended Session named as survivors is tried once more."""
+        if record is None or record.end is None or not record.end.survivors:
+            return ()
+        traces = custodian.traces_of([record])
+        return await anyio.to_thread.run_sync(strays.end, traces, record.close_bound_s)
+
+    async def _reap_host(self, session_id: SessionId) -> None:
+        """Collect our own child; it ends right after its final record."""
+        host = self._hosts.get(session_id)
+        if host is not None:
+            await anyio.to_thread.run_sync(_wait_briefly, host)
+            self._reap()
+
+    def _reap(self) -> None:
+        self._hosts = {name: host for name, host in self._hosts.items() if host.poll() is None}
+
+    def _path(self, session_id: SessionId) -> Path:
+        return self._root / session_id
+
+    def _refusal(self, session_id: SessionId, seen: custodian.Seen) -> SessionError:
+        if seen.custody == "absent":
+            return SessionError("SESSION_NOT_FOUND", f"There is no Session {session_id}.")
+        return SessionError(
+            "SESSION_NOT_HEALTHY",
+            f"Session {session_id} belongs to another machine, container or user; its processes cannot be judged here.",
+            kept=str(self._path(session_id)),
+        )
+
+
+def _wait_briefly(host: subprocess.Popen[bytes]) -> None:
+    with suppress(subprocess.TimeoutExpired):
+        host.wait(_TELL_S)
+
+
+def _usable_socket_dir(wanted: Path | None) -> Path:
+    """A short, private directory for sockets. A path that is too long for sockets falls back to the default place."""
+    if wanted is not None and len(os.fsencode(wanted.absolute())) <= _MAX_SOCKET_DIR:
+        return wanted.absolute()
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    if base and base.startswith("/") and len(os.fsencode(base)) <= _MAX_SOCKET_DIR - 20 and _is_private(Path(base)):
+        return Path(base) / "coordinate-agents"
+    return Path(f"/tmp/coordinate-agents-{os.geteuid()}")
+
+
+def _is_private(path: Path) -> bool:
+    try:
+        seen = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and not seen.st_mode & 0o022

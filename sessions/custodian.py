@@ -1,0 +1,138 @@
+"""What a look from outside says about a Session, without asking its host; and the end of one whose host died.
+
+The rule for death: the folder's lock could be taken (so the host is gone) *and* nothing of its tree is found. A record
+of another machine, pid namespace or user is `foreign`: never dead, never signalled. A record of an earlier boot of this
+machine is of processes that cannot exist any more. Blocking; called in worker threads.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from coordinate_agents.sessions import folder as folders
+from coordinate_agents.sessions import process, records, strays
+from coordinate_agents.sessions.model import ProcessIdentity, SessionEnd, SessionId, SessionRecord
+
+# held: somebody holds the lock; free: nobody does and there is no final record.
+Custody = Literal["absent", "foreign", "ended", "held", "free"]
+
+# Two finders of one dead host wait for each other this long at most: a search and its bound.
+_FINAL_LOCK_BOUND_S: Final = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    custody: Custody
+    record: SessionRecord | None = None
+
+
+def see(path: Path) -> Seen:
+    """What the folder says now."""
+    try:
+        with _folder(path) as folder:
+            return _see(folder)
+    except FileNotFoundError:
+        return Seen("absent")
+    except OSError:
+        return Seen("foreign")
+
+
+def _see(folder: int) -> Seen:
+    record = records.read(folder)
+    if record is not None and record.end is not None:
+        return Seen("ended", record)
+    if record is not None and record.host is not None and _is_foreign(record.host):
+        return Seen("foreign", record)
+    lock = folders.lock(folder, shared=True)
+    if lock is None:
+        return Seen("held", record)
+    os.close(lock)
+    # The host may have written its final record and ended between the two looks.
+    record = records.read(folder)
+    return Seen("ended" if record is not None and record.end is not None else "free", record)
+
+
+def left_of(record: SessionRecord | None) -> strays.Found:
+    """What lives of a Session whose host is gone."""
+    if record is None or _is_of_earlier_boot(record):
+        return strays.Found()
+    return strays.search(traces_of([record], paths=(record.cwd,)))
+
+
+def finish_lost(path: Path, session_id: SessionId) -> SessionEnd:
+    """End what a dead host left, and complete its record; what another finder wrote meanwhile is returned as it is."""
+    with _folder(path) as folder:
+        lock = _wait_for_lock(folder)
+        try:
+            seen = records.read(folder)
+            if seen is not None and seen.end is not None:
+                return seen.end
+            survivors: tuple[str, ...] = ()
+            if seen is not None and not _is_of_earlier_boot(seen):
+                survivors = strays.end(traces_of([seen], paths=(seen.cwd,)), seen.close_bound_s)
+            end = SessionEnd(
+                cause="host-lost",
+                survivors=survivors,
+                log_path=str(path / folders.OUTPUT),
+                error="the Session's host died; what it left was ended" if seen else "the Session's host never started",
+            )
+            records.with_end(folder, end, session_id=session_id)
+            return end
+        finally:
+            os.close(lock)
+
+
+def traces_of(
+    found: list[SessionRecord], *, markers: tuple[str, ...] = (), paths: tuple[str, ...] = ()
+) -> strays.Traces:
+    """The traces of these Sessions, as far as they ran in this boot."""
+    here = [record for record in found if not _is_of_earlier_boot(record)]
+    starts = [one.start_ticks for record in here for one in (record.host, record.child) if one is not None]
+    return strays.Traces(
+        markers=frozenset((*markers, *(record.marker for record in here if record.marker))),
+        paths=paths,
+        leaders=tuple((r.child.pid, r.child.start_ticks) for r in here if r.child is not None),
+        since_ticks=min(starts, default=None),
+    )
+
+
+def every_record(root: Path) -> list[tuple[Path, Seen]]:
+    """All Sessions below the root. Reads every folder."""
+    try:
+        names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir(follow_symlinks=False))
+    except FileNotFoundError:
+        return []
+    return [(root / name, see(root / name)) for name in names]
+
+
+def _is_foreign(host: ProcessIdentity) -> bool:
+    if host.machine_id != process.machine_id():
+        return True
+    return host.boot_id == process.boot_id() and host.pid_namespace != process.pid_namespace()
+
+
+def _is_of_earlier_boot(record: SessionRecord) -> bool:
+    return record.host is not None and record.host.boot_id != process.boot_id()
+
+
+def _wait_for_lock(folder: int) -> int:
+    """The lock, exclusively. Others hold it for a look (microseconds) or to do the same work. Raises: TimeoutError."""
+    until = time.monotonic() + _FINAL_LOCK_BOUND_S
+    while (lock := folders.lock(folder)) is None:
+        if time.monotonic() >= until:
+            raise TimeoutError("the Session's folder stays locked")
+        time.sleep(0.02)
+    return lock
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[int]:
+    descriptor = folders.open_folder(str(path))
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,68 @@
+"""What every driver needs: the start value, the child value, and the steps between fork and exec.
+
+Runs in hosts: stdlib only. The steps of the child side run in the forked child, before exec; they must not raise
+anything but OSError and must not touch the host's loop.
+"""
+
+import os
+import signal
+
+from coordinate_agents.sessions.process import PR_SET_PDEATHSIG, prctl
+
+ROWS, COLUMNS = 40, 120
+
+
+class Start:
+    """What to execute. `stdin` None: the terminal for a PTY, an empty pipe otherwise."""
+
+    __slots__ = ("argv", "cwd", "env", "ptyprocess_path", "stdin", "umask")
+
+    def __init__(
+        self, argv: list[str], cwd: str, env: dict[str, str], stdin: bytes | None, umask: int, ptyprocess_path: str
+    ) -> None:
+        self.argv = argv
+        self.cwd = cwd
+        self.env = env
+        self.stdin = stdin
+        self.umask = umask
+        self.ptyprocess_path = ptyprocess_path
+
+
+class Child:
+    """A started child. `output` and `stdin` are non-blocking descriptors of the host; -1 when there is none.
+
+    `keep` holds what must live as long as the child (a library object that owns the descriptor).
+    """
+
+    __slots__ = ("keep", "output", "pid", "stdin")
+
+    def __init__(self, pid: int, output: int, stdin: int, keep: object = None) -> None:
+        self.pid = pid
+        self.output = output
+        self.stdin = stdin
+        self.keep = keep
+
+
+# Python ignores the first two, the host some of the others; an ignored signal would stay ignored in the agent.
+_RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
+
+
+def prepare(start: Start, host_pid: int) -> None:
+    """Child side: default signals, the user's umask, and death together with the host.
+
+    The host may have died between fork and prctl; then no signal would ever come, hence the second look.
+    """
+    for number in _RESET:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.umask(start.umask)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != host_pid:
+        os._exit(1)
+
+
+def stdin_pipe() -> tuple[int, int]:
+    """A close-on-exec pipe for the child's stdin; the writing end does not block."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    return reading, writing

@@ -1,0 +1,53 @@
+"""The degraded driver: stdout and stderr of the child in one pipe, stdin from another. Runs in hosts."""
+
+import os
+
+from coordinate_agents.sessions.drivers.base import Child, Start, prepare, stdin_pipe
+
+
+def spawn(start: Start) -> Child:
+    """Fork and execute. Blocks until exec succeeded or failed. Raises: OSError from chdir or exec."""
+    host = os.getpid()
+    child_in, host_in = stdin_pipe()
+    host_out, child_out = os.pipe()
+    failure_in, failure_out = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _become(start, host, (child_in, child_out, failure_out))
+    for descriptor in (child_in, child_out, failure_out):
+        os.close(descriptor)
+    failure = os.read(failure_in, 64)
+    os.close(failure_in)
+    if failure:
+        os.waitpid(pid, 0)
+        os.close(host_in)
+        os.close(host_out)
+        number, _, step = failure.decode("ascii").partition(" ")
+        raise OSError(int(number), os.strerror(int(number)), start.cwd if step == "chdir" else start.argv[0])
+    os.set_blocking(host_out, False)
+    if start.stdin is None:
+        os.close(host_in)
+        host_in = -1
+    return Child(pid, host_out, host_in)
+
+
+def _become(start: Start, host: int, descriptors: tuple[int, int, int]) -> None:
+    """Child side; never returns. A failure goes to the host as "errno step" through the last descriptor."""
+    child_in, child_out, failure_out = descriptors
+    step = "prepare"
+    try:
+        os.setsid()
+        prepare(start, host)
+        os.dup2(child_in, 0)
+        os.dup2(child_out, 1)
+        os.dup2(child_out, 2)
+        step = "chdir"
+        os.chdir(start.cwd)
+        step = "exec"
+        os.execve(start.argv[0], start.argv, start.env)
+    except OSError as error:
+        os.write(failure_out, f"{error.errno or 5} {step}".encode("ascii"))
+    except BaseException:
+        os.write(failure_out, b"22 exec")
+    finally:
+        os._exit(127)

@@ -1,0 +1,72 @@
+"""The preferred driver: the child leads a session of its own on a pseudo terminal. Runs in hosts.
+
+A prompt given as stdin does not go through the terminal: the kernel's line discipline keeps the first 4095 bytes of an
+unread line and drops the rest without a word. It goes through a pipe, and only output and the controlling terminal are
+the PTY.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+
+from coordinate_agents.sessions.drivers.base import COLUMNS, ROWS, Child, Start, prepare, stdin_pipe
+
+
+def spawn(start: Start) -> Child:
+    """Fork a PTY and execute. Blocks until exec succeeded or failed. Raises: OSError, also without a free PTY."""
+    library = _ptyprocess(start.ptyprocess_path)
+    child_in = host_in = -1
+    if start.stdin is not None:
+        child_in, host_in = stdin_pipe()
+    try:
+        terminal = library.PtyProcess.spawn(
+            start.argv,
+            env=start.env,
+            dimensions=(ROWS, COLUMNS),
+            preexec_fn=_before_exec(start, child_in, os.getpid()),
+            pass_fds=(child_in,) if child_in >= 0 else (),
+        )
+    except Exception as error:
+        if host_in >= 0:
+            os.close(host_in)
+        if isinstance(error, OSError):
+            raise
+        raise OSError(22, f"the terminal could not be started: {error}", start.argv[0]) from error
+    finally:
+        if child_in >= 0:
+            os.close(child_in)
+    os.set_blocking(terminal.fd, False)
+    # Its destructor would wait, and signal a pid that may be somebody else's by then.
+    terminal.closed = True
+    return Child(terminal.pid, terminal.fd, host_in, terminal)
+
+
+def _before_exec(start: Start, child_in: int, host: int) -> Callable[[], None]:
+    """The child's steps. The folder is entered here and not by the library: its own failure there is not reported."""
+
+    def steps() -> None:
+        prepare(start, host)
+        if child_in >= 0:
+            os.dup2(child_in, 0)
+        os.chdir(start.cwd)
+
+    return steps
+
+
+def _ptyprocess(path: str) -> ModuleType:
+    """The library from its recorded place, behind the stdlib on the path."""
+    if path not in sys.path:
+        sys.path.append(path)
+    # It wants one small function of shutil, and brings its own where shutil cannot be imported. shutil costs a quarter
+    # of the host's start (bz2, lzma, zlib).
+    hide = "shutil" not in sys.modules
+    if hide:
+        sys.modules["shutil"] = None  # type: ignore[assignment]
+    try:
+        import ptyprocess
+    finally:
+        if hide:
+            del sys.modules["shutil"]
+    library: ModuleType = ptyprocess
+    return library

@@ -1,0 +1,314 @@
+"""The host's loop: one child tree from start to final record, on one thread, with one selector.
+
+It decides when the child has ended (its exit, never the end of its output), keeps the deadlines, and reports nothing as
+ended while anything of the tree could still write: what a child leaves behind is ended first, within the close bound,
+and what cannot be ended is named.
+"""
+
+import errno
+import os
+import select
+import selectors
+import signal
+import time
+
+from coordinate_agents.sessions import process
+from coordinate_agents.sessions.drivers.base import Child
+from coordinate_agents.sessions.host.ending import Ending
+from coordinate_agents.sessions.host.output import Output
+from coordinate_agents.sessions.host.progress import Progress
+from coordinate_agents.sessions.host.records import Record
+from coordinate_agents.sessions.host.server import Message, Server
+
+_READ_BYTES = 65536
+# Reads of one turn of the loop; then clients and deadlines get their turn, also in a flood.
+_READS_PER_TURN = 16
+# After the tree is gone its last output is already in the kernel; this bounds a terminal that a survivor floods.
+_DRAIN_S = 0.5
+# A child that closed its terminal may open it again; the kernel does not say when.
+_REOPENED_S = 1.0
+_SOCKET_CHECK_S = 10.0
+_ACTIVITY_SAVE_S = 30.0
+_STDIN_BYTES = 65536
+
+
+class Limits:
+    """Seconds awake; None: no such limit."""
+
+    __slots__ = ("close_bound_s", "idle_timeout_s", "stop_on_idle", "timeout_s")
+
+    def __init__(
+        self, *, timeout_s: float | None, idle_timeout_s: float | None, stop_on_idle: bool, close_bound_s: float
+    ) -> None:
+        self.timeout_s = timeout_s
+        self.idle_timeout_s = idle_timeout_s
+        self.stop_on_idle = stop_on_idle
+        self.close_bound_s = close_bound_s
+
+
+class Custody:
+    """`run` returns when the final record is written and clients were told."""
+
+    def __init__(self, record: Record, output: Output, limits: Limits, log_path: str) -> None:
+        self._record = record
+        self._output = output
+        self._limits = limits
+        self._log_path = log_path
+        self.selector = selectors.DefaultSelector()
+        self._server: Server | None = None
+        self._child: Child | None = None
+        self._stdin = memoryview(b"")
+        self._status: int | None = None
+        self._cause = "exit"
+        self._ending: Ending | None = None
+        self._next_step = 0.0
+        self._started = self._exited = self._progressed = time.monotonic()
+        self._progress = Progress()
+        self._stalled = False
+        self._output_open = False
+        self._saved_total = 0
+        self._timers = {"socket": 0.0, "activity": 0.0, "reopened": float("inf")}
+        self._watch_signals()
+
+    def serve(self, path: str, token: str) -> None:
+        self._server = Server(self.selector, path, token, self._answer)
+
+    def take(self, child: Child, stdin: bytes | None) -> None:
+        """Own the child from now on."""
+        self._child = child
+        self._started = self._exited = self._progressed = time.monotonic()
+        self._record.child_started(child.pid)
+        self._watch_output()
+        if child.stdin >= 0:
+            self._stdin = memoryview(stdin or b"")
+            self.selector.register(child.stdin, selectors.EVENT_WRITE, self._feed)
+
+    def run(self) -> None:
+        while not self._is_over():
+            pause = max(0.0, self._next_time() - time.monotonic())
+            for key, events in self.selector.select(min(pause, 3600.0)):
+                key.data(events)
+            self._on_time(time.monotonic())
+        self._finish()
+
+    # --- the child's end
+
+    def _is_over(self) -> bool:
+        """Reap, and say whether nothing of the tree is left or the bound for ending it has passed."""
+        has_children = self._reap()
+        if self._status is not None and self._ending is None and has_children:
+            self._end_tree(self._limits.close_bound_s, graceful=True, interrupt=False)
+        if not has_children:
+            return True
+        return self._ending is not None and time.monotonic() >= self._ending.deadline
+
+    def _reap(self) -> bool:
+        """Collect every ended child, also adopted ones; False when there is no child at all."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            self._next_step = 0.0
+            if self._child is not None and pid == self._child.pid and self._status is None:
+                self._status = status
+                self._exited = time.monotonic()
+
+    def _end_tree(self, bound_s: float, *, graceful: bool, interrupt: bool) -> None:
+        now = time.monotonic()
+        if self._ending is not None:
+            self._ending.hurry(now, bound_s, graceful=graceful)
+        else:
+            pid = self._child.pid if interrupt and self._child is not None else None
+            self._ending = Ending(now, bound_s, graceful=graceful, interrupt_pid=pid)
+        self._next_step = 0.0
+
+    def _stop(self, cause: str, bound_s: float, *, graceful: bool) -> None:
+        """End a tree whose child may still live; the first cause stays."""
+        if self._ending is None and self._status is None:
+            self._cause = cause
+            self._record.changed(state="closing")
+        self._end_tree(bound_s, graceful=graceful, interrupt=self._status is None)
+
+    # --- time
+
+    def _next_time(self) -> float:
+        times = list(self._timers.values())
+        limits = self._limits
+        if self._ending is not None:
+            times += [self._next_step, self._ending.deadline]
+        elif self._status is None:
+            if limits.timeout_s is not None:
+                times.append(self._started + limits.timeout_s)
+            if limits.idle_timeout_s is not None and not self._stalled:
+                times.append(self._progressed + limits.idle_timeout_s)
+        return min(times)
+
+    def _on_time(self, now: float) -> None:
+        if self._ending is not None:
+            if now >= self._next_step and self._reap():
+                self._next_step = self._ending.step(now)
+        elif self._status is None:
+            self._on_deadline(now)
+        if now >= self._timers["socket"]:
+            self._timers["socket"] = now + _SOCKET_CHECK_S
+            if self._server is not None:
+                self._server.listen()
+        if now >= self._timers["activity"]:
+            self._timers["activity"] = now + _ACTIVITY_SAVE_S
+            if self._output.total != self._saved_total:
+                self._saved_total = self._output.total
+                self._record.changed(last_activity_at=time.time())
+        if now >= self._timers["reopened"]:
+            self._timers["reopened"] = float("inf")
+            self._watch_output()
+
+    def _on_deadline(self, now: float) -> None:
+        limits = self._limits
+        if limits.timeout_s is not None and now >= self._started + limits.timeout_s:
+            self._stop("timeout", limits.close_bound_s, graceful=True)
+        elif limits.idle_timeout_s is not None and now >= self._progressed + limits.idle_timeout_s:
+            if limits.stop_on_idle:
+                self._stop("idle", limits.close_bound_s, graceful=True)
+            elif not self._stalled:
+                self._set_stalled(True)
+
+    def _set_stalled(self, stalled: bool) -> None:
+        self._stalled = stalled
+        self._record.changed(stalled=stalled)
+        if self._server is not None:
+            self._server.broadcast({"event": "stalled", "stalled": stalled})
+
+    # --- output and input
+
+    def _watch_output(self) -> None:
+        if self._child is not None and not self._output_open:
+            self._output_open = True
+            self.selector.register(self._child.output, selectors.EVENT_READ, self._read)
+
+    def _read(self, events: int) -> None:
+        pieces, is_open = self._read_some()
+        if pieces:
+            self._take_output(b"".join(pieces))
+        if not is_open:
+            assert self._child is not None
+            self.selector.unregister(self._child.output)
+            self._output_open = False
+            self._timers["reopened"] = time.monotonic() + _REOPENED_S
+
+    def _read_some(self) -> tuple[list[bytes], bool]:
+        """What can be read now, and whether more may come. EIO: the last process closed the terminal."""
+        assert self._child is not None
+        pieces: list[bytes] = []
+        for _ in range(_READS_PER_TURN):
+            try:
+                data = os.read(self._child.output, _READ_BYTES)
+            except BlockingIOError:
+                return pieces, True
+            except OSError as error:
+                if error.errno == errno.EINTR:
+                    continue
+                return pieces, False
+            if not data:
+                return pieces, False
+            pieces.append(data)
+        return pieces, True
+
+    def _take_output(self, data: bytes) -> None:
+        self._output.add(data)
+        now = time.monotonic()
+        # Progress is looked at once a second at most: it need not be finer than that, and a flood must stay cheap.
+        due = self._stalled or now >= self._progressed + 1.0
+        if self._limits.idle_timeout_s is not None and due and self._progress.is_new(data):
+            self._progressed = now
+            if self._stalled:
+                self._set_stalled(False)
+
+    def _feed(self, events: int) -> None:
+        assert self._child is not None
+        try:
+            if self._stdin:
+                self._stdin = self._stdin[os.write(self._child.stdin, self._stdin[:_STDIN_BYTES]) :]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._stdin = memoryview(b"")  # the child closed its stdin
+        if not self._stdin:
+            self.selector.unregister(self._child.stdin)
+            os.close(self._child.stdin)
+            self._child.stdin = -1
+
+    # --- clients and signals
+
+    def _answer(self, message: Message) -> Message:
+        match message.get("op"):
+            case "hello":
+                return {"ok": True, "pid": os.getpid()}
+            case "look":
+                return {
+                    "ok": True,
+                    "state": self._record.get("state"),
+                    "stalled": self._stalled,
+                    "last_line": self._output.last_line(),
+                    "output_bytes": self._output.total,
+                }
+            case "close":
+                bound = message.get("bound_s")
+                bound_s = float(bound) if isinstance(bound, int | float) else self._limits.close_bound_s
+                self._stop("close", min(max(bound_s, 0.1), 60.0), graceful=bool(message.get("graceful", True)))
+                return {"ok": True}
+            case other:
+                return {"ok": False, "error": f"unknown operation {other!r}"}
+
+    def _watch_signals(self) -> None:
+        reading, writing = os.pipe()
+        os.set_blocking(reading, False)
+        os.set_blocking(writing, False)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        self.selector.register(reading, selectors.EVENT_READ, lambda _: self._on_signals(os.read(reading, 512)))
+
+    def _on_signals(self, numbers: bytes) -> None:
+        if signal.SIGTERM in numbers:
+            self._stop("close", self._limits.close_bound_s, graceful=True)
+
+    # --- the end
+
+    def _finish(self) -> None:
+        self._drain()
+        self._output.finish()
+        code = os.waitstatus_to_exitcode(self._status) if self._status is not None else None
+        survivors = process.descendants(os.getpid(), process.every()) if self._reap() else []
+        end: dict[str, object] = {
+            "cause": self._cause,
+            "exit_code": code if code is not None and code >= 0 else None,
+            "signal": -code if code is not None and code < 0 else None,
+            "tail": self._output.tail(),
+            "log_path": self._log_path,
+            "duration_ms": round((self._exited - self._started) * 1000) if self._status is not None else self._age_ms(),
+            "output_bytes": self._output.total,
+            "survivors": [str(one) for one in survivors],
+            "error": None if self._status is not None else "the child did not end within the close bound",
+        }
+        self._record.finish("exited", end)
+        if self._server is not None:
+            self._server.broadcast({"event": "ended", "end": end})
+            self._server.close(1.0)
+
+    def _age_ms(self) -> int:
+        return round((time.monotonic() - self._started) * 1000)
+
+    def _drain(self) -> None:
+        """Read to the end of the output. The kernel may still be moving the last bytes through the terminal."""
+        if not self._output_open or self._child is None:
+            return
+        until = time.monotonic() + _DRAIN_S
+        is_open = True
+        while is_open and (left := until - time.monotonic()) > 0:
+            if not select.select([self._child.output], [], [], left)[0]:
+                break
+            pieces, is_open = self._read_some()
+            self._output.add(b"".join(pieces))

@@ -1,0 +1,88 @@
+"""The host process: from the launch specification on stdin to the final record.
+
+Order, each step after the one before is durable: take over the folder's lock (inherited, already held) → record the
+host → socket → child → record the child → say "ready" → loop → final record → release the lock by ending.
+A crash after the child started leaves a record with the host's and the child's identity and no end: whoever looks finds
+the lock free, searches the tree and ends it.
+"""
+
+import base64
+import contextlib
+import importlib
+import json
+import os
+import signal
+import time
+from typing import Any
+
+from coordinate_agents.sessions import folder as folders
+from coordinate_agents.sessions.drivers import DRIVERS
+from coordinate_agents.sessions.drivers.base import Start
+from coordinate_agents.sessions.host.custody import Custody, Limits
+from coordinate_agents.sessions.host.output import Output
+from coordinate_agents.sessions.host.records import Record
+from coordinate_agents.sessions.process import PR_SET_CHILD_SUBREAPER, prctl
+from coordinate_agents.sessions.redact import Redactor
+
+
+def main() -> None:
+    umask = os.umask(0o077)
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    with os.fdopen(0, "rb", closefd=False) as file:
+        spec = json.loads(file.read())
+    os.set_inheritable(spec["lock_fd"], False)
+    ready = os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.close(null)
+    custody = _start(spec, umask, ready)
+    if custody is not None:
+        custody.run()
+    # Nothing is left to be tidied; the interpreter's own end would only keep the lock for some milliseconds more.
+    os._exit(0)
+
+
+def _start(spec: dict[str, Any], umask: int, ready: int) -> Custody | None:
+    """Start the child and say so; None when it could not be started, which is then recorded and said."""
+    folder = folders.open_folder(spec["folder"])
+    record = Record(folder, spec["record"])
+    record.host_started()
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    output = Output(
+        folder,
+        folders.OUTPUT,
+        ring_bytes=spec["ring_bytes"],
+        log_bytes=spec["log_bytes"],
+        redactor=Redactor(spec["secrets"]),
+    )
+    limits = Limits(
+        timeout_s=spec["timeout_s"],
+        idle_timeout_s=spec["idle_timeout_s"],
+        stop_on_idle=spec["on_idle"] == "stop",
+        close_bound_s=spec["close_bound_s"],
+    )
+    custody = Custody(record, output, limits, f"{spec['folder']}/{folders.OUTPUT}")
+    stdin = None if spec["stdin"] is None else base64.b64decode(spec["stdin"])
+    start = Start(spec["argv"], spec["cwd"], spec["env"], stdin, umask, spec["ptyprocess_path"])
+    try:
+        custody.serve(spec["socket"], spec["token"])
+        child = importlib.import_module(DRIVERS[spec["driver"]]).spawn(start)
+    except (OSError, ValueError) as error:
+        message = f"{error.strerror or error}: {error.filename}" if isinstance(error, OSError) else str(error)
+        end: dict[str, object] = {"cause": "spawn-failed", "error": message}
+        record.finish("failed", end)
+        _say(ready, {"ok": False, "error": message})
+        return None
+    custody.take(child, stdin)
+    _say(ready, {"ok": True})
+    return custody
+
+
+def _say(ready: int, message: dict[str, object]) -> None:
+    """One line to the starter. It may be gone; that changes nothing here."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    with contextlib.suppress(OSError):
+        os.write(ready, json.dumps({"v": 1, "time": time.time(), **message}).encode("ascii") + b"\n")
+    os.close(ready)

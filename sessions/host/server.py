@@ -1,0 +1,178 @@
+"""The host's socket: one JSON object per line, version first, for the owner of the Session alone.
+
+Many clients; each has bounded buffers, and one that does not read is dropped, so nobody can stop the host from draining
+the terminal. What a request means is decided by the function given to the server.
+"""
+
+import contextlib
+import json
+import os
+import selectors
+import socket
+import struct
+from collections.abc import Callable
+
+VERSION = 1
+MAX_LINE_BYTES = 1 << 20
+MAX_BACKLOG_BYTES = 4 << 20
+MAX_CLIENTS = 64
+
+Message = dict[str, object]
+
+
+class Client:
+    """One connection. `answer` to a request is queued; `is_known` after a right token."""
+
+    __slots__ = ("incoming", "is_known", "outgoing", "socket")
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket = connection
+        self.incoming = bytearray()
+        self.outgoing = bytearray()
+        self.is_known = False
+
+
+class Server:
+    """Listens at `path`; `handle(message)` returns the answer's fields."""
+
+    def __init__(
+        self, selector: selectors.BaseSelector, path: str, token: str, handle: Callable[[Message], Message]
+    ) -> None:
+        self._selector = selector
+        self._path = path
+        self._token = token
+        self._handle = handle
+        self._clients: set[Client] = set()
+        self._listener: socket.socket | None = None
+        self._inode = 0
+        self.listen()
+
+    def listen(self) -> None:
+        """Make the socket, or make it again after a cleaner removed it."""
+        try:
+            if self._listener is not None and os.stat(self._path).st_ino == self._inode:  # noqa: PTH116
+                return
+        except OSError:
+            pass
+        try:
+            os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)  # noqa: PTH103, PTH120
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            listener.setblocking(False)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path)  # noqa: PTH108
+            listener.bind(self._path)
+            listener.listen(MAX_CLIENTS)
+            inode = os.stat(self._path).st_ino  # noqa: PTH116
+        except OSError:
+            if self._listener is None:
+                raise
+            return  # tried again later
+        if self._listener is not None:
+            self._selector.unregister(self._listener)
+            self._listener.close()
+        self._listener, self._inode = listener, inode
+        self._selector.register(listener, selectors.EVENT_READ, self._accept)
+
+    def broadcast(self, message: Message) -> None:
+        for client in list(self._clients):
+            if client.is_known:
+                self._send(client, message)
+
+    def close(self, bound_s: float) -> None:
+        """Remove the socket and give what is queued to clients that take it within the bound."""
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)  # noqa: PTH108
+        for client in list(self._clients):
+            try:
+                client.socket.settimeout(bound_s)
+                client.socket.sendall(client.outgoing)
+            except OSError:
+                pass
+            client.socket.close()
+
+    def _accept(self, mask: int) -> None:
+        assert self._listener is not None
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:
+            return
+        connection.setblocking(False)
+        client = Client(connection)
+        if len(self._clients) >= MAX_CLIENTS or not _is_owner(connection):
+            connection.close()
+            return
+        self._clients.add(client)
+        self._selector.register(connection, selectors.EVENT_READ, lambda events: self._serve(client, events))
+
+    def _serve(self, client: Client, events: int) -> None:
+        if events & selectors.EVENT_WRITE:
+            self._flush(client)
+        if events & selectors.EVENT_READ and client in self._clients:
+            try:
+                data = client.socket.recv(65536)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._drop(client)
+                return
+            client.incoming += data
+            self._lines(client)
+
+    def _lines(self, client: Client) -> None:
+        while client in self._clients and (end := client.incoming.find(b"\n")) >= 0:
+            line = bytes(client.incoming[:end])
+            del client.incoming[: end + 1]
+            self._request(client, line)
+        if len(client.incoming) > MAX_LINE_BYTES:
+            self._drop(client)
+
+    def _request(self, client: Client, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            message = None
+        if not isinstance(message, dict) or message.get("v") != VERSION:
+            self._send(client, {"ok": False, "error": f"expected one JSON object per line with v={VERSION}"})
+            return
+        if not client.is_known:
+            client.is_known = message.get("token") == self._token
+            if not client.is_known:
+                self._drop(client)
+                return
+        self._send(client, {"id": message.get("id"), **self._handle(message)})
+
+    def _send(self, client: Client, message: Message) -> None:
+        client.outgoing += json.dumps({"v": VERSION, **message}, separators=(",", ":")).encode("ascii") + b"\n"
+        if len(client.outgoing) > MAX_BACKLOG_BYTES:
+            self._drop(client)
+        else:
+            self._flush(client)
+
+    def _flush(self, client: Client) -> None:
+        try:
+            sent = client.socket.send(client.outgoing)
+            del client.outgoing[:sent]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._drop(client)
+            return
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.outgoing else 0)
+        self._selector.modify(client.socket, events, lambda seen: self._serve(client, seen))
+
+    def _drop(self, client: Client) -> None:
+        self._clients.discard(client)
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(client.socket)
+        client.socket.close()
+
+
+def _is_owner(connection: socket.socket) -> bool:
+    """Whether the peer runs as our own user. Source: unix(7), SO_PEERCRED."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return True
+    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i")))
+    return bool(uid == os.geteuid())

@@ -1,0 +1,50 @@
+"""Plain text from terminal output: control sequences removed, UTF-8 never split, bounded.
+
+This is not a screen: what a program drew over stays in the text. It is for tails, last lines and logs read by people.
+Runs in hosts: stdlib only.
+"""
+
+import codecs
+import re
+
+TAIL_BYTES = 8 << 10
+LAST_LINE_CHARACTERS = 200
+
+_SEQUENCES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|\Z)"  # OSC, DCS, SOS, PM, APC with their payload
+    r"|\x1b[ -/]*[0-~]"  # other escapes
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+    r"|\x1b\[[0-?]*[ -/]*\Z|\x1b[ -/]*\Z"  # one that was cut at the end
+)
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
+
+
+def decode(data: bytes) -> str:
+    """Text of the bytes; what is not UTF-8 becomes U+FFFD. A character cut at either end is left out."""
+    start = 0
+    while start < min(3, len(data)) and data[start] & 0xC0 == 0x80:
+        start += 1
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(data[start:], final=False)
+
+
+def plain(text: str) -> str:
+    """Without control sequences and control characters; line ends are LF, and CR starts a new line."""
+    text = _SEQUENCES.sub("", text)
+    text = re.sub(r"\r+\n", "\n", text).replace("\r", "\n")
+    return _CONTROLS.sub("", text)
+
+
+def tail(data: bytes, max_bytes: int = TAIL_BYTES) -> str:
+    """The end of the output as plain text of at most `max_bytes` UTF-8 bytes, without blank lines at its end."""
+    text = plain(decode(data)).rstrip()
+    encoded = text.encode("utf-8", "replace")
+    return text if len(encoded) <= max_bytes else decode(encoded[-max_bytes:])
+
+
+def last_line(data: bytes, max_characters: int = LAST_LINE_CHARACTERS) -> str:
+    """The last line that shows something, cut to `max_characters`; empty when there is none."""
+    for line in reversed(plain(decode(data)).split("\n")):
+        if stripped := line.strip():
+            return stripped[:max_characters]
+    return ""

@@ -1,0 +1,202 @@
+"""Masks secrets in what leaves a Session: output, logs, tails, command lines.
+
+Two kinds are masked: literal values that the caller names, also where they were encoded on the way (base64, URL, hex,
+JSON), and text that has the shape of a well-known secret whatever its value. Masking is exact: what is not a secret
+comes out byte for byte.
+
+Output arrives in pieces, and a secret may be cut anywhere. `Stream` therefore gives text out only up to a point that no
+secret can cross: the last line end, when nothing that spans lines is open there, else `MAX_MATCH` bytes before the end
+of what is known. Every pattern is bounded by `MAX_MATCH`, so how the input was cut never changes the result.
+
+Runs in hosts: stdlib only, nothing slow to load.
+"""
+
+import base64
+import re
+from collections.abc import Iterable
+
+MASK = b"[redacted]"
+MAX_MATCH = 32 << 10
+_MAX_SECRET_BYTES = 8 << 10
+# How far a pattern may look behind its start.
+_CONTEXT = 8
+_KEY_OPENING = b"-----BEGIN"
+
+# Each pattern: a cheap literal that must be present, and the expression; what its one group holds is masked.
+_SHAPES: tuple[tuple[bytes, bytes], ...] = (
+    (b"gh", rb"\b(gh[pousr]_[A-Za-z0-9]{36,255})"),
+    (b"github_pat_", rb"\b(github_pat_[A-Za-z0-9_]{22,255})"),
+    (b"glpat-", rb"\b(glpat-[A-Za-z0-9_-]{20,128})"),
+    (b"sk-", rb"\b(sk-[A-Za-z0-9_-]{20,512})"),
+    (b"k_", rb"\b([rs]k_(?:live|test)_[A-Za-z0-9]{16,255})"),
+    (b"xox", rb"\b(xox[abeoprs]-[A-Za-z0-9-]{10,512})"),
+    (b"A", rb"\b((?:AKIA|ASIA)[0-9A-Z]{16})\b"),
+    (b"AIza", rb"\b(AIza[0-9A-Za-z_-]{35})"),
+    (b"npm_", rb"\b(npm_[A-Za-z0-9]{36})"),
+    (b"pypi-", rb"\b(pypi-[A-Za-z0-9_-]{50,1024})"),
+    (b"hf_", rb"\b(hf_[A-Za-z0-9]{30,128})"),
+    (b"eyJ", rb"\b(eyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,2048})"),
+    (b"uthorization", rb"[Aa]uthorization[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?([^\s\"'][^\r\n\"']{0,8191})"),
+    (b"UTHORIZATION", rb"AUTHORIZATION[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?([^\s\"'][^\r\n\"']{0,8191})"),
+    (b"ookie:", rb"\b(?:[Ss]et-)?[Cc]ookie:[ \t]{0,8}([^\s][^\r\n]{0,8191})"),
+    (b"://", rb"\b[A-Za-z][A-Za-z0-9+.-]{0,31}://[^\s/:@\"'<>]{0,256}:([^\s/@\"'<>]{1,512})@"),
+    (
+        _KEY_OPENING,
+        rb"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        rb"(?:[\s\S]{1,16384}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        rb"|(?:[\s,\"']|\\[nr]){0,8}(?:[A-Za-z0-9+/=]{16,128}(?:[\s,\"']|\\[nr]){0,8}){1,100}))",
+    ),
+)
+
+_COMPILED: dict[bytes, re.Pattern[bytes]] = {}
+
+
+def _compiled(expression: bytes) -> re.Pattern[bytes]:
+    """Compiled when first needed: a host that never sees a shape never pays for it."""
+    found = _COMPILED.get(expression)
+    if found is None:
+        found = _COMPILED[expression] = re.compile(expression)
+    return found
+
+
+def encodings(secret: str) -> set[bytes]:
+    """The forms in which a value may appear in output, the value itself included."""
+    raw = secret.encode("utf-8", "surrogateescape")
+    forms = {raw, raw.hex().encode(), raw.hex().upper().encode()}
+    forms.add(raw.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+    for shift in range(3):
+        # Within a longer text the value starts at one of three places of a base64 group; the characters that also
+        # depend on neighbours are left out.
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            text = encode(bytes(shift) + raw)
+            first = (0, 2, 3)[shift]
+            last = len(text) - (0, 3, 2)[(shift + len(raw)) % 3]
+            forms.add(text[first:last])
+    for upper in ("%%%02X", "%%%02x"):
+        forms.add(b"".join(bytes([c]) if _is_plain_in_url(c) else (upper % c).encode() for c in raw))
+    import json
+
+    for ascii_only in (True, False):
+        text_json = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+        forms.add(text_json.encode("utf-8", "surrogateescape"))
+    return {form for form in forms if len(form) >= 6}
+
+
+def _is_plain_in_url(c: int) -> bool:
+    return (chr(c).isalnum() and c < 128) or c in b"-._~"
+
+
+class Redactor:
+    """Masks one fixed set of literal values and all known shapes."""
+
+    __slots__ = ("_literals", "_openings")
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        forms: set[bytes] = set()
+        for secret in secrets:
+            value = secret.strip()
+            if value and len(value.encode("utf-8", "surrogateescape")) <= _MAX_SECRET_BYTES:
+                forms |= encodings(value)
+        self._literals = sorted(forms, key=lambda form: (-len(form), form))
+        # First lines of values that span lines: a line end behind one of them is no safe cut.
+        self._openings = [(form.split(b"\n", 1)[0], len(form)) for form in self._literals if b"\n" in form]
+
+    def redact(self, data: bytes) -> bytes:
+        """The data with every secret replaced by MASK; secrets that touch or overlap share one."""
+        stream = Stream(self)
+        return stream.feed(data) + stream.finish()
+
+    def redact_text(self, text: str) -> str:
+        return self.redact(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+
+    def literal_spans(self, data: bytes, start: int, limit: int) -> list[tuple[int, int]]:
+        """Every occurrence that starts within start..limit, overlapping ones too."""
+        spans = []
+        for form in self._literals:
+            at = data.find(form, start)
+            while 0 <= at < limit:
+                spans.append((at, at + len(form)))
+                at = data.find(form, at + 1)
+        return spans
+
+    def safe_line_end(self, data: bytes, start: int) -> int:
+        """The end of the last line that no secret can cross; `start` when there is none."""
+        cut = data.rfind(b"\n") + 1
+        if cut <= start:
+            return start
+        opening = data.rfind(_KEY_OPENING, max(0, cut - MAX_MATCH), cut)
+        if opening >= 0:
+            return start
+        for first_line, length in self._openings:
+            if data.find(first_line, max(0, cut - length), cut) >= 0:
+                return start
+        return cut
+
+
+class Stream:
+    """Masks one stream given in pieces; `feed` returns what is safe to show, `finish` the rest."""
+
+    __slots__ = ("_buffer", "_done", "_later", "_masked", "_next_shape", "_redactor", "_scanned")
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._buffer = b""
+        self._done = 0  # everything before it was given out or masked
+        self._scanned = 0  # literal values that start before it were found
+        self._next_shape = [0] * len(_SHAPES)  # where each shape goes on searching
+        self._later: list[tuple[int, int]] = []  # found already, but start behind the present limit
+        self._masked = False  # the last thing given out was a mask that ends at _done
+
+    def feed(self, data: bytes) -> bytes:
+        self._buffer += data
+        limit = max(self._redactor.safe_line_end(self._buffer, self._scanned), len(self._buffer) - MAX_MATCH)
+        return self._advance(limit) if limit > self._scanned else b""
+
+    def finish(self) -> bytes:
+        return self._advance(len(self._buffer))
+
+    def _advance(self, limit: int) -> bytes:
+        data = self._buffer
+        spans = self._later + self._redactor.literal_spans(data, self._scanned, limit)
+        for index, (hint, expression) in enumerate(_SHAPES):
+            self._shape_spans(index, hint, expression, limit, spans)
+        spans.sort()
+        self._later = [span for span in spans if span[0] >= limit]
+        out = []
+        for start, end in spans[: len(spans) - len(self._later)]:
+            if start > self._done:
+                out.append(data[self._done : start])
+                self._masked = False
+            if not self._masked:
+                out.append(MASK)
+                self._masked = True
+            self._done = max(self._done, end)
+        if self._done < limit:
+            out.append(data[self._done : limit])
+            self._done, self._masked = limit, False
+        self._scanned = limit
+        self._forget()
+        return b"".join(out)
+
+    def _shape_spans(
+        self, index: int, hint: bytes, expression: bytes, limit: int, spans: list[tuple[int, int]]
+    ) -> None:
+        """Add the masked parts of one shape's matches that start before `limit`."""
+        data, position = self._buffer, self._next_shape[index]
+        if data.find(hint, position) >= 0:
+            for match in _compiled(expression).finditer(data, position):
+                if match.start() >= limit:
+                    break
+                spans.append(match.span(1))
+                position = match.end()
+        self._next_shape[index] = max(position, limit)
+
+    def _forget(self) -> None:
+        """Drop what no later decision can look at."""
+        drop = min(self._scanned, self._done) - _CONTEXT
+        if drop > 0:
+            self._buffer = self._buffer[drop:]
+            self._done -= drop
+            self._scanned -= drop
+            self._later = [(start - drop, end - drop) for start, end in self._later]
+            self._next_shape = [position - drop for position in self._next_shape]

@@ -1,0 +1,225 @@
+"""Starts a host: a fresh Session folder, the lock, the specification through a pipe, "ready" back through another.
+
+The host is a plain child in a session of its own (no double fork): it survives its starter, and a starter that lives on
+reaps it. The lock on the folder is taken here and inherited, so there is no moment at which a starting Session looks
+dead. The specification, with the environment, is in no file and on no command line.
+"""
+
+import base64
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import secrets
+import select
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from coordinate_agents.sessions import folder as folders
+from coordinate_agents.sessions import records, strays
+from coordinate_agents.sessions.environment import secret_values
+from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.sessions.model import Launch, SessionEnd
+from coordinate_agents.sessions.redact import Redactor
+
+# A loaded machine needs a second or two for an interpreter; beyond this something is wrong.
+READY_BOUND_S: Final = 30.0
+# Source: Linux, MAX_ARG_STRLEN is 32 pages, one byte of it the terminating NUL.
+MAX_ARGUMENT_BYTES: Final = 131_071
+
+_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
+_BOOTSTRAP = "import sys; sys.path.append({base!r}); from {host} import main; main()"
+
+
+def start_host(launch: Launch, sessions_root: Path, socket_dir: Path) -> subprocess.Popen[bytes]:
+    """Start host and child; returns when the host said that the child was executed. Blocks.
+
+    Raises: SESSION_STATE_CONFLICT when the Session exists; SPAWN_FAILED when the child cannot be executed;
+    SESSION_START_FAILED when the host itself fails. After the last two the folder keeps a final record.
+    """
+    _check(launch)
+    path = sessions_root / launch.session_id
+    sessions_root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)  # may hold the prompt already
+    marker = launch.marker or secrets.token_hex(16)
+    launch = replace(launch, marker=marker, env={**launch.env, strays.MARK_VARIABLE: marker})
+    folder = folders.open_folder(str(path))
+    try:
+        return _start(launch, path, folder, socket_dir)
+    finally:
+        os.close(folder)
+
+
+def _start(launch: Launch, path: Path, folder: int, socket_dir: Path) -> subprocess.Popen[bytes]:
+    token = secrets.token_hex(32)
+    masked = (*launch.secrets, *secret_values(launch.env), token)
+    redactor = Redactor(masked)
+    record = records.initial(
+        launch,
+        command=tuple(redactor.redact_text(word) for word in launch.argv),
+        socket=str(socket_path(socket_dir, path)),
+        token_sha256=hashlib.sha256(token.encode()).hexdigest(),
+        now=time.time(),
+    )
+    lock = folders.claim(folder)
+    if lock is None:
+        raise SessionError(
+            "SESSION_STATE_CONFLICT",
+            f"Session {launch.session_id} was started before; nothing was started now.",
+            kept=str(path),
+            next=f"coordinate-agents session-status {launch.session_id}",
+        )
+    try:
+        folders.write_whole(folder, folders.TOKEN, token.encode())
+        folders.write_json(folder, folders.RECORD, record)
+        host, answer = _spawn(_specification(launch, path, record, token, masked, lock), folder, lock)
+        if not answer.get("ok"):
+            _refuse(launch, path, folder, host, answer)
+        return host
+    finally:
+        os.close(lock)
+
+
+def socket_path(socket_dir: Path, folder: Path) -> Path:
+    """Where the Session's socket is: short, since a socket's path is limited to some hundred bytes."""
+    digest = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
+    return socket_dir / f"{digest[:20]}.sock"
+
+
+def _check(launch: Launch) -> None:
+    """Refuse what could never be executed. Raises: SPAWN_FAILED."""
+    problem = None
+    texts = (*launch.argv, *launch.env.keys(), *launch.env.values(), launch.cwd)
+    sizes = [len(os.fsencode(word)) for word in launch.argv]
+    if not _SESSION_ID.fullmatch(launch.session_id):
+        problem = f"{launch.session_id!r} is not a Session id"
+    elif not launch.argv or not launch.argv[0].startswith("/"):
+        problem = "the command is not an absolute path"
+    elif any("\0" in text for text in texts):
+        problem = "an argument, a variable or the folder contains a NUL character"
+    elif max(sizes) > MAX_ARGUMENT_BYTES:
+        problem = f"argument {sizes.index(max(sizes))} has {max(sizes)} bytes (limit {MAX_ARGUMENT_BYTES})"
+    elif any("=" in name or not name for name in launch.env):
+        problem = "the name of a variable is empty or contains '='"
+    elif not Path(launch.cwd).is_dir():
+        problem = f"the folder {launch.cwd} does not exist"
+    if problem is not None:
+        raise SessionError(
+            "SPAWN_FAILED", f"Session {launch.session_id} did not start: {problem}.", kept="nothing was started"
+        )
+
+
+def _specification(
+    launch: Launch, path: Path, record: dict[str, Any], token: str, masked: tuple[str, ...], lock: int
+) -> bytes:
+    """What the host reads from its stdin. JSON, ASCII; text that is not UTF-8 travels as lone surrogates."""
+    spec = {
+        "folder": str(path.absolute()),
+        "record": record,
+        "lock_fd": lock,
+        "socket": record["socket"],
+        "token": token,
+        "argv": launch.argv,
+        "cwd": launch.cwd,
+        "env": dict(launch.env),
+        "driver": launch.driver,
+        "stdin": None if launch.stdin is None else base64.b64encode(launch.stdin).decode(),
+        "timeout_s": launch.timeout_s,
+        "idle_timeout_s": launch.idle_timeout_s,
+        "on_idle": launch.on_idle,
+        "close_bound_s": launch.close_bound_s,
+        "ring_bytes": launch.ring_bytes,
+        "log_bytes": launch.log_bytes,
+        "secrets": masked,
+        "ptyprocess_path": _ptyprocess_path(),
+    }
+    return json.dumps(spec).encode("ascii")
+
+
+def _spawn(spec: bytes, folder: int, lock: int) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
+    """The host process and its first line; an empty answer when it ended or said nothing in time."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    errors = os.open(folders.HOST_ERRORS, flags, 0o600, dir_fd=folder)
+    try:
+        host = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", bootstrap()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            cwd="/",
+            env={"LC_ALL": "C.UTF-8"},
+            start_new_session=True,
+            pass_fds=(lock,),
+        )
+    finally:
+        os.close(errors)
+    assert host.stdin is not None
+    assert host.stdout is not None
+    try:
+        host.stdin.write(spec)
+        host.stdin.close()
+    except BrokenPipeError:
+        pass
+    with host.stdout:
+        line = _first_line(host.stdout.fileno(), time.monotonic() + READY_BOUND_S)
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        answer = {}
+    return host, answer
+
+
+def bootstrap() -> str:
+    """The host's program: one absolute path behind the stdlib on the path, and nothing else of this interpreter's."""
+    base = Path(__file__).absolute().parents[2]
+    return _BOOTSTRAP.format(base=str(base), host=strays.HOST_WORDS.decode())
+
+
+def _ptyprocess_path() -> str:
+    spec = importlib.util.find_spec("ptyprocess")
+    return "" if spec is None or spec.origin is None else str(Path(spec.origin).absolute().parents[1])
+
+
+def _first_line(descriptor: int, until: float) -> bytes:
+    data = b""
+    while b"\n" not in data and (left := until - time.monotonic()) > 0:
+        if not select.select([descriptor], [], [], left)[0]:
+            break
+        piece = os.read(descriptor, 65536)
+        if not piece:
+            break
+        data += piece
+    return data.partition(b"\n")[0]
+
+
+def _refuse(launch: Launch, path: Path, folder: int, host: subprocess.Popen[bytes], answer: dict[str, Any]) -> None:
+    """End a host that did not get ready, complete its record, and raise."""
+    if answer:
+        host.wait(READY_BOUND_S)
+        message = str(answer.get("error"))
+        raise SessionError(
+            "SPAWN_FAILED",
+            f"Session {launch.session_id} did not start: {message}.",
+            kept=str(path),
+            next="check that the command exists and can be run in that folder",
+        )
+    host.kill()
+    host.wait()
+    survivors = strays.end(strays.Traces(markers=frozenset({launch.marker})), launch.close_bound_s)
+    reason = (folders.read_whole(folder, folders.HOST_ERRORS, 1 << 20) or b"").decode("utf-8", "replace").strip()
+    reason = Redactor((*launch.secrets, *secret_values(launch.env))).redact_text(reason[-1000:])
+    records.with_end(
+        folder,
+        SessionEnd(cause="host-lost", survivors=survivors, error=reason or "the host did not get ready"),
+        session_id=launch.session_id,
+    )
+    raise SessionError(
+        "SESSION_START_FAILED",
+        f"The host of Session {launch.session_id} did not get ready: {reason or 'it said nothing'}.",
+        kept=str(path),
+    )
