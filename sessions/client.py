@@ -41,7 +41,7 @@ class SessionHosts:
         self, sessions_root: Path, *, runtime_dir: Path | None = None, look_bound_s: float = LOOK_BOUND_S
     ) -> None:
         self._root = sessions_root
-        self._socket_dir = _usable_socket_dir(runtime_dir)
+        self.socket_dir = _usable_socket_dir(runtime_dir)
         self._look_bound_s = look_bound_s
         self._hosts: dict[SessionId, subprocess.Popen[bytes]] = {}
         self._starters: anyio.CapacityLimiter | None = None
@@ -52,7 +52,7 @@ class SessionHosts:
         if self._starters is None:
             self._starters = anyio.CapacityLimiter(_STARTS_AT_ONCE)
         host = await anyio.to_thread.run_sync(
-            starting.start_host, launch, self._root, self._socket_dir, limiter=self._starters
+            starting.start_host, launch, self._root, self.socket_dir, limiter=self._starters
         )
         self._hosts[launch.session_id] = host
         seen = custodian.see(self._path(launch.session_id))
@@ -91,7 +91,7 @@ class SessionHosts:
                 lines = seen.record.end.tail.splitlines()
                 return SessionFacts("ended", seen.record, lines[-1] if lines else "", seen.record.end.survivors)
             case "free":
-                left = await anyio.to_thread.run_sync(custodian.left_of, seen.record)
+                left = await anyio.to_thread.run_sync(custodian.left_of, self._path(session_id), seen.record)
                 return SessionFacts("lost", seen.record, survivors=left.names)
             case "held":
                 answer = await self._ask(seen.record, session_id, "look")
@@ -119,7 +119,7 @@ class SessionHosts:
             return await self._close_held(seen.record, session_id, bound, graceful=graceful)
         raise SessionError(
             "SESSION_CLOSE_FAILED",
-            f"The host of Session {session_id} does not answer, but holds the Session.",
+            f"The host of Session {session_id} does not answer, but holds the Session; it closes when it runs again.",
             kept=str(self._path(session_id)),
             next=f"continue or end its process {seen.record.host.pid if seen.record.host else '?'}, then close again",
         )
@@ -129,6 +129,7 @@ class SessionHosts:
         return await anyio.to_thread.run_sync(self._end_strays, tuple(markers), tuple(paths))
 
     def _end_strays(self, markers: tuple[str, ...], paths: tuple[str, ...]) -> tuple[str, ...]:
+        paths = custodian.own_paths(self._root, paths)
         roots = tuple(os.path.realpath(path) for path in paths)
         concerned = [
             seen.record

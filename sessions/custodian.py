@@ -56,11 +56,17 @@ def _see(folder: int) -> Seen:
     return Seen("ended" if record is not None and record.end is not None else "free", record)
 
 
-def left_of(record: SessionRecord | None) -> strays.Found:
+def left_of(path: Path, record: SessionRecord | None) -> strays.Found:
     """What lives of a Session whose host is gone."""
     if record is None or _is_of_earlier_boot(record):
         return strays.Found()
-    return strays.search(traces_of([record], paths=(record.cwd,)))
+    return strays.search(traces_of([record], paths=own_paths(path, (record.cwd,))))
+
+
+def own_paths(below: Path, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """The paths that can be searched: not those that contain our own state, since everybody works there."""
+    state = os.path.realpath(below)
+    return tuple(path for path in paths if not strays.is_below(state, (os.path.realpath(path),)))
 
 
 def finish_lost(path: Path, session_id: SessionId) -> SessionEnd:
@@ -73,7 +79,7 @@ def finish_lost(path: Path, session_id: SessionId) -> SessionEnd:
                 return seen.end
             survivors: tuple[str, ...] = ()
             if seen is not None and not _is_of_earlier_boot(seen):
-                survivors = strays.end(traces_of([seen], paths=(seen.cwd,)), seen.close_bound_s)
+                survivors = strays.end(traces_of([seen], paths=own_paths(path, (seen.cwd,))), seen.close_bound_s)
             end = SessionEnd(
                 cause="host-lost",
                 survivors=survivors,

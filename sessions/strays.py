@@ -202,6 +202,7 @@ def _in_folder(pid: int, roots: tuple[str, ...]) -> bool | None:
 
 
 def is_below(path: str, roots: tuple[str, ...]) -> bool:
+    """Whether a real path is one of the roots or below; a deleted folder counts under its old name."""
     path = path.removesuffix(" (deleted)")
     return any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots)
 

@@ -266,7 +266,7 @@ class Custody:
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
         os.set_blocking(writing, False)
-        for number in (signal.SIGCHLD, signal.SIGTERM):
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, lambda *_: None)
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         self.selector.register(reading, selectors.EVENT_READ, lambda _: self._on_signals(os.read(reading, 512)))
@@ -274,6 +274,8 @@ class Custody:
     def _on_signals(self, numbers: bytes) -> None:
         if signal.SIGTERM in numbers:
             self._stop("close", self._limits.close_bound_s, graceful=True)
+        if signal.SIGUSR1 in numbers:  # "look after your socket now": from a client that found it missing
+            self._timers["socket"] = 0.0
 
     # --- the end
 

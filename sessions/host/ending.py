@@ -60,7 +60,7 @@ class Ending:
         if now < self._polite_until:
             self._ask(tree)
             return min(self._polite_until, now + self._pause)
-        git = [one for one in tree if one.name == "git" or one.name.startswith("git-")]
+        git = [one for one in tree if _is_git(one)]
         if git and now < self._git_until:
             # A killed git leaves a lock in the user's repository. What stands above it lives on for its share too.
             self._ask(git)
@@ -71,14 +71,19 @@ class Ending:
         return now + self._pause
 
     def _ask(self, processes: list[process.Stat]) -> None:
-        """SIGHUP and SIGTERM once to each process, also to those that appeared since."""
+        """SIGHUP and SIGTERM once to each process, also to those that appeared since; to git SIGTERM alone."""
         for one in processes:
             key = (one.pid, one.start_ticks)
             if key not in self._asked:
                 self._asked.add(key)
                 process.send(one, signal.SIGTERM)
-                process.send(one, signal.SIGHUP)
+                if not _is_git(one):
+                    process.send(one, signal.SIGHUP)
                 process.send(one, signal.SIGCONT)
+
+
+def _is_git(one: process.Stat) -> bool:
+    return one.name == "git" or one.name.startswith("git-")
 
 
 def _interrupt(pid: int, children: list[process.Stat]) -> None:

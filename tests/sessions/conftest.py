@@ -18,8 +18,8 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "sessions"
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("state") / "sessions"
 
 
 @pytest.fixture
