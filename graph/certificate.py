@@ -8,7 +8,7 @@ that none can be replaced without the next ones saying so.
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -164,16 +164,16 @@ def changed_of(paths: Iterable[str]) -> ChangedPaths:
     return ChangedPaths(len(every), digest, tuple(every[:PATHS_KEPT]))
 
 
-def changed_judges(paths: Sequence[str], checks: Sequence[Check]) -> tuple[str, ...]:
+def changed_judges(paths: Sequence[str], checks: Sequence[Check], *, restored: Collection[str] = ()) -> tuple[str, ...]:
     """The changed paths that decide over the subtask itself, sorted.
 
-    Paths that a check protects and that were restored before it ran (`checkIn: pristine`) decide nothing any more.
+    `restored` names the checks that ran where their protected paths had been set back: there these decide nothing.
     """
     deciding: set[str] = set()
     for check in checks:
         protected = frozenset(covered(paths, check.protect))
         named = frozenset(path for path in paths if _names(check.run, path))
-        deciding |= named - protected if check.check_in == "pristine" else named | protected
+        deciding |= named - protected if check.name in restored else named | protected
     return tuple(sorted(deciding))
 
 
@@ -215,6 +215,7 @@ def statement_of(
     """What an accepted verdict certifies. Raises: CertificateError for a verdict that was not accepted."""
     if not verdict.accepted or verdict.commit is None:
         raise CertificateError("a verdict that was not accepted has no certificate")
+    restored = {each.name for each in outcomes if each.checked_in == "pristine"}
     return Statement(
         graph=graph,
         subtask=subtask,
@@ -224,7 +225,7 @@ def statement_of(
         tree=tree,
         expect=expect,
         changed=changed_of(changed),
-        changed_judges=changed_judges(changed, checks)[:PATHS_KEPT],
+        changed_judges=changed_judges(changed, checks, restored=restored)[:PATHS_KEPT],
         checks=records_of(outcomes),
         facts=verdict.facts,
         waivers=tuple(waivers),

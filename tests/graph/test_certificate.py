@@ -206,11 +206,38 @@ def test_command_that_names_no_changed_path_reports_none() -> None:
 
 def test_protected_path_is_reported_unless_it_was_restored_first() -> None:
     paths = ["tests/t.py", "src/a"]
-    in_worktree = Check("c", ("make",), check_in="worktree", protect=("tests/**",))
-    assert changed_judges(paths, [in_worktree]) == ("tests/t.py",)
-    assert changed_judges(paths, [replace(in_worktree, check_in="pristine")]) == ()
-    named_too = replace(in_worktree, check_in="pristine", run=("pytest", "tests", "src/a"))
-    assert changed_judges(paths, [named_too]) == ("src/a",)
+    check = Check("c", ("make",), protect=("tests/**",))
+    assert changed_judges(paths, [check]) == ("tests/t.py",)
+    assert changed_judges(paths, [check], restored=["c"]) == ()
+    assert changed_judges(paths, [check, replace(check, name="d")], restored=["c"]) == ("tests/t.py",)
+    named_too = replace(check, run=("pytest", "tests", "src/a"))
+    assert changed_judges(paths, [named_too], restored=["c"]) == ("src/a",)
+
+
+def test_check_that_ran_in_a_pristine_checkout_had_its_protected_paths_restored() -> None:
+    check = Check("tests", ("make",), protect=("tests/**",))
+    ran = CheckOutcome("tests", ("make",), "passed", exit_code=0, commit=HEAD, checked_in="pristine")
+    assert [made_with(check, outcome).changed_judges for outcome in (ran, replace(ran, checked_in="worktree"))] == [
+        (),
+        ("tests/t.py",),
+    ]
+
+
+def made_with(check: Check, outcome: CheckOutcome) -> Statement:
+    return statement_of(
+        VERDICT,
+        graph=GraphId("g"),
+        subtask=SubtaskId("api"),
+        attempt=1,
+        base=BASE,
+        tree=TREE,
+        expect="commit",
+        changed=["tests/t.py"],
+        checks=[check],
+        outcomes=[outcome],
+        git_version="",
+        previous_event="",
+    )
 
 
 # --- the chain -------------------------------------------------------------------------------------------------------
