@@ -32,7 +32,7 @@ def to_plain(value: Any) -> Any:
 
 def _dataclass_to_plain(value: Any) -> dict[str, Any]:
     plain = {}
-    for name, default in _defaults(type(value)):
+    for name, default in _defaults(cast("Hashable", type(value))):
         item = getattr(value, name)
         if item is not default and item != default:
             plain[name] = to_plain(item)
@@ -52,7 +52,7 @@ def _defaults(cls: Hashable) -> tuple[tuple[str, Any], ...]:
 
 def from_plain(cls: type[T], plain: Mapping[str, Any]) -> T:
     """The value that `to_plain` wrote. Raises: TypeError when a required field is missing."""
-    readers = _readers(cls)
+    readers = _readers(cast("Hashable", cls))
     return cls(**{name: readers[name](item) for name, item in plain.items() if name in readers})
 
 

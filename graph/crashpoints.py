@@ -25,6 +25,19 @@ POINTS: Final[tuple[str, ...]] = (
     "store.append.committed",
     "request.submitted",
     "request.answered",
+    "base.snapshot",
+    "base.made",
+    "worktree.created",
+    "setup.done",
+    "session.intended",
+    "session.started",
+    "turn.seen",
+    "verify.committed",
+    "verify.facts",
+    "verify.pinned",
+    "verify.certified",
+    "integration.merged",
+    "integration.published",
 )
 
 _target, _, _count = os.environ.get(CRASH_VARIABLE, "").partition(":")

@@ -9,27 +9,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
 from coordinate_agents.graph.codec import from_plain, to_plain
+from coordinate_agents.graph.evidence import CheckOutcome
 from coordinate_agents.graph.model import CommitId, SubtaskId
 from coordinate_agents.graph.states import Phase
 from coordinate_agents.worktrees.model import Head, Worktree
 
 # What follows a refusal: the same Session gets the facts, a next attempt is due, or nothing more.
 Then = Literal["fix-turn", "retry", "end"]
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """One check on one commit. `tail` is redacted and short; the whole output is in `log_path`."""
-
-    name: str
-    run: tuple[str, ...]
-    outcome: Literal["passed", "failed", "timed-out", "not-run", "error"]
-    exit_code: int | None = None
-    signal: int | None = None
-    duration_ms: int = 0
-    log_path: str | None = None
-    tail: str = ""
-    checked_in: Literal["worktree", "pristine", "integration"] = "worktree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +26,7 @@ class EvidenceSummary:
     base: CommitId
     paths_count: int = 0
     paths_first: tuple[str, ...] = ()
-    checks: tuple[CheckResult, ...] = ()
+    checks: tuple[CheckOutcome, ...] = ()
     outside_scope: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -164,6 +150,8 @@ class PhaseChanged:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
+    """The agent process ended. `kept`: commits that were pinned; `summary`: what the agent said it delivered."""
+
     subtask: SubtaskId
     session: str
     cause: str
@@ -175,6 +163,7 @@ class TurnEnded:
     survivors: tuple[str, ...] = ()
     error: str | None = None
     kept: tuple[CommitId, ...] = ()
+    summary: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +182,24 @@ class VerificationStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class CommandStarting:
+    """The intent to run one of the Runtime's own commands (setup, check) in a Session of its own."""
+
+    subtask: SubtaskId
+    session: str
+    marker: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineExtended:
+    """Untracked paths that checks left in the worktree; they are blamed on nobody from now on."""
+
+    subtask: SubtaskId
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FactsRecorded:
     """Facts 1 to 6 about `head`, each "number name: outcome message"."""
 
@@ -205,7 +212,7 @@ class FactsRecorded:
 class CheckEnded:
     subtask: SubtaskId
     head: CommitId
-    result: CheckResult
+    result: CheckOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,10 +278,19 @@ class IntegrationMerged:
 
 
 @dataclass(frozen=True, slots=True)
+class IntegrationCommandStarting:
+    """As CommandStarting, for a check on the integration."""
+
+    session: str
+    marker: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class IntegrationJudged:
     commit: CommitId
     accepted: bool
-    checks: tuple[CheckResult, ...] = ()
+    checks: tuple[CheckOutcome, ...] = ()
     failure: Failure | None = None
 
 
@@ -295,6 +311,8 @@ TaskEvent = (
     | TurnEnded
     | CommitMade
     | VerificationStarted
+    | CommandStarting
+    | BaselineExtended
     | FactsRecorded
     | CheckEnded
     | TaskJudged
@@ -303,7 +321,12 @@ TaskEvent = (
     | TaskReset
 )
 IntegrationEvent = (
-    IntegrationStarted | IntegrationConflicted | IntegrationMerged | IntegrationJudged | IntegrationFailed
+    IntegrationStarted
+    | IntegrationConflicted
+    | IntegrationMerged
+    | IntegrationCommandStarting
+    | IntegrationJudged
+    | IntegrationFailed
 )
 GraphEvent = GraphCreated | DriveStarted | DriveEnded | SharedRecorded | SharedChanged
 Event = TaskEvent | IntegrationEvent | GraphEvent

@@ -12,7 +12,8 @@ from typing import Any, Final, Literal, NewType
 
 GraphId = NewType("GraphId", str)
 SubtaskId = NewType("SubtaskId", str)
-CommitId = NewType("CommitId", str)
+# A full lower-case hash. Plain text, as `worktrees` gives it: only git makes them.
+CommitId = str
 
 Expect = Literal["commit", "nothing", "either"]
 CommitBy = Literal["agent", "runtime", "auto"]

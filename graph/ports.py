@@ -94,6 +94,7 @@ class Worktrees(Protocol):
         root: str,
         nonce: str | None = None,
         resume_from: CommitId | None = None,
+        frozen: str | None = None,
     ) -> Worktree:
         """Make the worktree on its branch (contract section 3). Raises: WORKTREE_CONFLICT; a failure leaves nothing.
 
@@ -104,9 +105,7 @@ class Worktrees(Protocol):
         """
         ...
 
-    def recreate(
-        self, graph: str, slug: str, worktree: Worktree, *, root: str, nonce: str | None = None
-    ) -> Worktree:
+    def recreate(self, graph: str, slug: str, worktree: Worktree, *, root: str, nonce: str | None = None) -> Worktree:
         """Lay a worktree whose folder is gone out again on its branch (or, when that is gone too, at its base).
 
         Drops only the registration that carries the record's nonce. Raises: WORKTREE_CONFLICT.
@@ -157,19 +156,30 @@ class Worktrees(Protocol):
         """Merge the reduced heads, in the given order, onto base. Moves no ref. Strict copy of all objects first."""
         ...
 
-    def publish_integration(self, graph: str, commit: CommitId, *, expected: CommitId | None, root: str) -> Worktree:
+    def publish_integration(
+        self, graph: str, commit: CommitId, *, expected: CommitId | None, root: str, frozen: str | None = None
+    ) -> Worktree:
         """Move the integration branch by compare-and-swap and lay its worktree out at the commit."""
         ...
 
-    def pristine(self, graph: str, slug: str, commit: CommitId, *, root: str) -> Worktree:
+    def pristine(self, graph: str, slug: str, commit: CommitId, *, root: str, frozen: str | None = None) -> Worktree:
         """A detached worktree at the commit, for one check. Remove it with `remove_pristine`."""
         ...
 
-    def restore_paths(self, worktree: Worktree, source: CommitId, patterns: Sequence[str]) -> tuple[str, ...]:
-        """Set the paths that match back to `source` in a pristine worktree; returns the paths restored."""
+    def restore_paths(
+        self, worktree: Worktree, source: CommitId, paths: Sequence[str], *, frozen: str | None = None
+    ) -> tuple[str, ...]:
+        """Set these paths back to `source` in a pristine worktree (absent there: removed); returns them sorted.
+
+        The caller matches patterns itself, against `changed(source, commit)`: there is one matcher, in graph/scope.py.
+        """
         ...
 
     def remove_pristine(self, worktree: Worktree) -> None: ...
+
+    def tree_of(self, commit: CommitId) -> str:
+        """The tree's id. Raises: EVIDENCE_REJECTED when there is no such commit."""
+        ...
 
     def changed(self, base: CommitId, head: CommitId) -> tuple[str, ...]:
         """Paths that differ, both sides of renames, sorted."""
@@ -216,6 +226,10 @@ class Agents(Protocol):
 
     def turn(self, request: TurnRequest) -> Launch:
         """The launch of one agent turn; writes the prompt file when delivery is "file"."""
+        ...
+
+    def submitted(self, session_id: SessionId) -> str:
+        """What the agent wrote to its submit file: its own words, unverified, at most 2 KiB; empty when nothing."""
         ...
 
     def command(self, request: CommandRequest) -> Launch:

@@ -16,8 +16,9 @@ from coordinate_agents.graph.events import (
     AttemptFailed,
     BaseConflicted,
     BaseFixed,
+    BaselineExtended,
     CheckEnded,
-    CheckResult,
+    CommandStarting,
     CommitMade,
     DriveEnded,
     DriveStarted,
@@ -26,6 +27,7 @@ from coordinate_agents.graph.events import (
     FactsRecorded,
     Failure,
     GraphCreated,
+    IntegrationCommandStarting,
     IntegrationConflicted,
     IntegrationFailed,
     IntegrationJudged,
@@ -45,6 +47,7 @@ from coordinate_agents.graph.events import (
     VerificationStarted,
     WorktreeReady,
 )
+from coordinate_agents.graph.evidence import CheckOutcome
 from coordinate_agents.graph.frontier import Frontier, RunState
 from coordinate_agents.graph.model import CommitId, SubtaskId, Task, TaskGraph
 from coordinate_agents.graph.states import IntegrationState, Phase, TaskState
@@ -87,10 +90,13 @@ class TaskRun:
     command: tuple[str, ...] = ()
     feedback: str = ""
     turn_end: TurnEnded | None = None
+    command_session: str | None = None
+    command_marker: str | None = None
     head: CommitId | None = None
     verified_commit: CommitId | None = None
     certificate: str | None = None
     evidence: EvidenceSummary | None = None
+    summary: str | None = None
     failure: Failure | None = None
     reason: str | None = None
     conflict: BaseConflicted | None = None
@@ -109,8 +115,10 @@ class Integration:
     pair: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     applied: tuple[Head, ...] = ()
-    checks: tuple[CheckResult, ...] = ()
+    checks: tuple[CheckOutcome, ...] = ()
     failure: Failure | None = None
+    command_session: str | None = None
+    command_marker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +140,7 @@ class GraphSummary:
 class Snapshot:
     """The state of one graph. Invariant: equal to the fold of its log; the store's cache rows say the same."""
 
-    __slots__ = ("frontier", "graph", "runs", "summary", "tasks")
+    __slots__ = ("_changed", "frontier", "graph", "runs", "summary", "tasks")
 
     def __init__(self, graph: TaskGraph, runs: Iterable[TaskRun] = (), summary: GraphSummary | None = None) -> None:
         self.graph = graph
@@ -140,6 +148,7 @@ class Snapshot:
         self.runs: dict[SubtaskId, TaskRun] = {task.id: TaskRun(task.id) for task in graph.tasks}
         self.runs.update((run.id, run) for run in runs)
         self.summary = summary or GraphSummary()
+        self._changed: set[SubtaskId] = set()
         self.frontier = Frontier(
             {task.id: task.depends_on for task in graph.tasks},
             {run.id: run_state(run) for run in self.runs.values() if run_state(run) != "idle"},
@@ -157,6 +166,7 @@ class Snapshot:
                 | IntegrationStarted()
                 | IntegrationConflicted()
                 | IntegrationMerged()
+                | IntegrationCommandStarting()
                 | IntegrationJudged()
                 | IntegrationFailed()
             ):
@@ -168,8 +178,13 @@ class Snapshot:
                 self.runs[run.id] = run
                 state = run_state(run)
                 if state != run_state(before):
-                    self.frontier.set(run.id, state)
+                    self._changed |= self.frontier.set(run.id, state)
                 return run
+
+    def take_changed(self) -> set[SubtaskId]:
+        """The subtasks whose place changed since the last call."""
+        changed, self._changed = self._changed, set()
+        return changed
 
 
 def run_state(run: TaskRun) -> RunState:
@@ -210,6 +225,8 @@ def _fold_integration(integration: Integration, event: Any) -> Integration:
             return replace(integration, state="conflict", pair=pair, paths=paths, applied=applied)
         case IntegrationMerged(commit=commit, tree=tree, worktree=worktree, merged=merged):
             return replace(integration, state="checking", commit=commit, tree=tree, worktree=worktree, applied=merged)
+        case IntegrationCommandStarting(session=session, marker=marker):
+            return replace(integration, command_session=session, command_marker=marker)
         case IntegrationJudged(accepted=accepted, checks=checks, failure=failure):
             state: IntegrationState = "integrated" if accepted else "failed"
             return replace(integration, state=state, checks=checks, failure=failure)
@@ -251,11 +268,16 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
         case PhaseChanged(phase=phase):
             return replace(run, phase=phase, phase_since=time)
         case TurnEnded():
-            return replace(run, session_live=False, session_pid=None, turn_end=event)
+            summary = event.summary or run.summary
+            return replace(run, session_live=False, session_pid=None, turn_end=event, summary=summary)
         case CommitMade(commit=commit):
             return replace(run, head=commit)
         case VerificationStarted():
             return replace(run, stage="verify", phase="verifying", phase_since=time)
+        case CommandStarting(session=session, marker=marker):
+            return replace(run, command_session=session, command_marker=marker)
+        case BaselineExtended(paths=paths):
+            return replace(run, baseline=tuple(sorted({*run.baseline, *paths})))
         case FactsRecorded(head=head):
             return replace(run, head=head)
         case CheckEnded():
@@ -289,6 +311,8 @@ def _claimed(run: TaskRun, event: TaskClaimed, time: float) -> TaskRun:
         session=None,
         session_live=False,
         turn_end=None,
+        command_session=None,
+        command_marker=None,
         feedback="",
         failure=None,
         reason=None,

@@ -36,6 +36,8 @@ TASK_EVENTS: Final[Mapping[str, frozenset[TaskState]]] = {
     "TurnEnded": frozenset({"running"}),
     "CommitMade": frozenset({"running"}),
     "VerificationStarted": frozenset({"running"}),
+    "CommandStarting": frozenset({"running"}),
+    "BaselineExtended": frozenset({"running"}),
     "FactsRecorded": frozenset({"running"}),
     "CheckEnded": frozenset({"running"}),
     "TaskJudged": frozenset({"running"}),
@@ -48,6 +50,7 @@ INTEGRATION_EVENTS: Final[Mapping[str, frozenset[IntegrationState]]] = {
     "IntegrationStarted": frozenset({"none", "merging", "conflict", "checking", "failed", "integrated"}),
     "IntegrationConflicted": frozenset({"merging"}),
     "IntegrationMerged": frozenset({"merging"}),
+    "IntegrationCommandStarting": frozenset({"checking"}),
     "IntegrationJudged": frozenset({"checking"}),
     "IntegrationFailed": frozenset({"merging", "checking"}),
 }

@@ -1,0 +1,120 @@
+"""What every effect of one drive is given: the graph's state, the ports, and how to record an event.
+
+Made once per drive by `operations`; owned by the engine, whose `apply` is `record`.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from coordinate_agents.graph.agents import agent_for
+from coordinate_agents.graph.config import Config
+from coordinate_agents.graph.events import Event
+from coordinate_agents.graph.model import GraphId, SubtaskId, Task, slug
+from coordinate_agents.graph.ports import Agents, Clock, Progress, Sessions, Worktrees
+from coordinate_agents.graph.snapshot import Snapshot, TaskRun
+from coordinate_agents.graph.store.blobs import Blobs
+from coordinate_agents.graph.store.store import Store
+from coordinate_agents.sessions.model import SessionId
+from coordinate_agents.worktrees.model import branch_name
+
+T = TypeVar("T")
+
+# Git calls at a time: they are short and mostly wait for the disk; more only fight for the repository's lock.
+MAX_GIT_CALLS: Final = 8
+
+
+# A Session's folder name is at most 200 characters; checks append theirs.
+MAX_NAME: Final = 100
+
+
+class Leaving(Exception):
+    """The driver leaves: the effect ends without an outcome, and its recorded intent is found by the next driver."""
+
+
+@dataclass(slots=True)
+class Context:
+    """`record` appends an event under the lease's generation and starts what follows from it."""
+
+    graph_id: GraphId
+    generation: int
+    snapshot: Snapshot
+    config: Config
+    frozen: str
+    worktree_root: str
+    state_dir: Path
+    store: Store
+    blobs: Blobs
+    worktrees: Worktrees
+    sessions: Sessions
+    agents: Agents
+    clock: Clock
+    progress: Progress
+    record: Callable[[Event], None] = lambda event: None
+    hold_starts: Callable[[], str] = lambda: ""
+    integration_due: bool = False
+    checks: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
+    git: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(MAX_GIT_CALLS))
+    kept_tips_blob: str | None = None
+
+    async def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Run a blocking function in a worker thread. Waits for it even when cancelled: git calls are bounded."""
+        return await anyio.to_thread.run_sync(lambda: function(*args, **kwargs), limiter=self.git)
+
+    def run(self, subtask: SubtaskId) -> TaskRun:
+        return self.snapshot.runs[subtask]
+
+    def task(self, subtask: SubtaskId) -> Task:
+        return self.snapshot.tasks[subtask]
+
+    def agent_of(self, task: Task) -> str:
+        """The agent identity of a task; operations made sure before the drive that there is one."""
+        return agent_for(self.config, task.agent, subtask=task.id)
+
+    def new_nonce(self) -> str:
+        return secrets.token_hex(16)
+
+    def session_id(self, run: TaskRun, turn: int) -> SessionId:
+        """Deterministic, so that a driver that comes back finds the folder of the Session it had meant to start."""
+        name = f"{self.graph_id}.{slug(run.id)}"
+        if len(name) > MAX_NAME:
+            name = f"{name[:MAX_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+        suffix = f".t{turn}" if turn else ""
+        return SessionId(f"{name}.a{run.attempt}{suffix}")
+
+    def identity(self, run: TaskRun, *, path: str, base: str | None = None) -> Mapping[str, str]:
+        """The COORDINATE_AGENTS_* variables of agents, setup and checks (contract section 12)."""
+        ports = self.config.ports
+        slot = self._slot(run.id)
+        variables = {
+            "COORDINATE_AGENTS_GRAPH": self.graph_id,
+            "COORDINATE_AGENTS_SUBTASK": run.id,
+            "COORDINATE_AGENTS_ATTEMPT": str(run.attempt),
+            "COORDINATE_AGENTS_AGENT": run.agent or "",
+            "COORDINATE_AGENTS_ROOT": self.worktrees.facts.root,
+            "COORDINATE_AGENTS_WORKTREE": path,
+            "COORDINATE_AGENTS_BRANCH": branch_name(self.graph_id, slug(run.id)),
+            "COORDINATE_AGENTS_BASE": base or run.base or "",
+            "COORDINATE_AGENTS_SLOT": str(slot),
+        }
+        if ports is not None:
+            variables["COORDINATE_AGENTS_PORT_BASE"] = str(ports.base + slot * ports.size)
+        return variables
+
+    def _slot(self, subtask: SubtaskId) -> int:
+        """The lowest number no other running subtask has; kept while it runs."""
+        if subtask not in self._slots:
+            running = {key for key, run in self.snapshot.runs.items() if run.state == "running"}
+            for gone in set(self._slots) - running:
+                del self._slots[gone]
+            taken = set(self._slots.values())
+            self._slots[subtask] = next(n for n in range(len(taken) + 1) if n not in taken)
+        return self._slots[subtask]
+
+    _slots: dict[SubtaskId, int] = field(default_factory=dict)

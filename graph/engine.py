@@ -1,0 +1,186 @@
+"""drive(): move one graph forward until nothing runs and nothing can start. Joins store, machine, planner, perform.
+
+The order for every event is fixed: the machine completes and folds it, the store appends event and cache row under
+the lease's generation, and only then do its effects start and the freed slots get planned again. Nothing polls.
+Everything here runs in one thread of one event loop; only git runs in worker threads.
+
+A driver that must leave (a signal, a deadline) stops planning, cancels what may be cancelled (waiting for agents, who
+live on in their hosts; checks, which are run again) and lets the rest reach its next event within a bound.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from coordinate_agents.graph import machine
+from coordinate_agents.graph.context import Context, Leaving
+from coordinate_agents.graph.effects import AwaitTurn, CheckIntegration, Effect, Verify
+from coordinate_agents.graph.events import (
+    DURABLE,
+    Event,
+    IntegrationStarted,
+    TaskClaimed,
+    event_type,
+    subtask_of,
+    to_data,
+)
+from coordinate_agents.graph.integration import heads_to_merge, merge_order
+from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.perform import perform
+from coordinate_agents.graph.planner import Planner
+from coordinate_agents.graph.snapshot import GraphSummary, Snapshot, TaskRun, run_to_row, summary_to_row
+from coordinate_agents.graph.store.rows import NewEvent, RunRow
+from coordinate_agents.worktrees.model import Head
+
+# A git step or a start in progress gets this long to reach its event when the driver leaves; then it is cancelled
+# and the next driver finds its recorded intent.
+LEAVE_BOUND_S: Final = 15.0
+# Effects that may be cut short at any moment: they only wait, or are simply done again.
+_CANCELLABLE: Final = (AwaitTurn, Verify, CheckIntegration)
+
+
+@dataclass(frozen=True, slots=True)
+class DriveOptions:
+    """`until`: only this subtask and what it needs. `max_starts`: at most so many new attempts in this drive."""
+
+    integrate: bool = False
+    until: SubtaskId | None = None
+    max_starts: int | None = None
+
+
+class Engine:
+    """One drive of one graph, by the holder of its lease."""
+
+    def __init__(self, context: Context, options: DriveOptions) -> None:
+        self.context = context
+        self._options = options
+        self._planner = Planner(context.snapshot, until=options.until, max_starts=options.max_starts)
+        self._scopes: dict[int, tuple[Effect, anyio.CancelScope]] = {}
+        self._count = 0
+        self._is_leaving = False
+        self._is_planning = False
+        self._changed = anyio.Event()
+        self._group: TaskGroup | None = None
+        context.record = self.apply
+
+    async def run(self, begin: Callable[["Engine"], Awaitable[None]]) -> None:
+        """Drive to the end. `begin` records and starts what recovery decided. Raises what a broken store raises."""
+        try:
+            async with anyio.create_task_group() as group:
+                self._group = group
+                await begin(self)
+                self._plan()
+                while self._scopes and not self._is_leaving:
+                    await self._next_change()
+                if self._is_leaving:
+                    await self._finish_steps()
+                group.cancel_scope.cancel()
+        finally:
+            self._group = None
+
+    def leave(self) -> None:
+        """Start nothing more; let `run` return soon, with agents left running in their hosts."""
+        self._is_leaving = True
+        self._changed.set()
+
+    def apply(self, event: Event) -> None:
+        """Fold, append, start effects, plan. Raises: GraphError (STALE_CLAIM ends the drive)."""
+        context = self.context
+        now = context.clock.now()
+        event = machine.decide(context.snapshot, event)
+        changed, effects = machine.step(context.snapshot, event, time=now)
+        self._append(event, changed, now)
+        context.progress.event(context.snapshot, event, now)
+        subtask = subtask_of(event)
+        if subtask is not None:
+            self._planner.sync(subtask)
+        for effect in effects:
+            self.start(effect)
+        self._plan()
+
+    def start(self, effect: Effect) -> None:
+        """Begin an effect; its outcome is applied when it ends. A leaving driver begins nothing: the next one does."""
+        if self._group is None or self._is_leaving:
+            return
+        self._count += 1
+        scope = anyio.CancelScope()
+        self._scopes[self._count] = (effect, scope)
+        self._group.start_soon(self._perform, effect, self._count, scope)
+
+    async def _perform(self, effect: Effect, key: int, scope: anyio.CancelScope) -> None:
+        outcome: Event | None = None
+        with scope:
+            try:
+                outcome = await perform(self.context, effect)
+            except Leaving:
+                outcome = None
+        if outcome is not None:
+            self.apply(outcome)
+        self._scopes.pop(key, None)
+        self._integrate_when_done()
+        self._changed.set()
+
+    async def _next_change(self) -> None:
+        self._changed = anyio.Event()
+        await self._changed.wait()
+
+    async def _finish_steps(self) -> None:
+        for effect, scope in list(self._scopes.values()):
+            if isinstance(effect, _CANCELLABLE):
+                scope.cancel()
+        with anyio.move_on_after(LEAVE_BOUND_S):
+            while self._scopes:
+                await self._next_change()
+
+    def _append(self, event: Event, changed: TaskRun | GraphSummary, now: float) -> None:
+        name = event_type(event)
+        row = NewEvent(
+            type=name,
+            data=to_data(event),
+            subtask_id=subtask_of(event),
+            session_id=getattr(event, "session", None),
+            durable=name in DURABLE,
+        )
+        runs = (RunRow(changed.id, run_to_row(changed)),) if isinstance(changed, TaskRun) else ()
+        summary = summary_to_row(changed) if isinstance(changed, GraphSummary) else None
+        context = self.context
+        context.store.append(context.graph_id, context.generation, [row], runs=runs, summary=summary, now=now)
+
+    def _plan(self) -> None:
+        """Claim what may start now, one at a time: each claim changes the slots before the next look."""
+        if self._is_leaving or self._group is None or self._is_planning:
+            return
+        self._is_planning = True
+        try:
+            while (subtask := self._planner.next_start(closed=self.context.hold_starts())) is not None:
+                self.apply(self._claim(subtask))
+        finally:
+            self._is_planning = False
+
+    def _claim(self, subtask: SubtaskId) -> TaskClaimed:
+        context = self.context
+        attempt = context.run(subtask).attempt + 1
+        return TaskClaimed(subtask, attempt, context.agent_of(context.task(subtask)), context.new_nonce())
+
+    def _integrate_when_done(self) -> None:
+        snapshot = self.context.snapshot
+        if not self._options.integrate or self._is_leaving or self._scopes:
+            return
+        if snapshot.frontier.counts()["succeeded"] != len(snapshot.tasks):
+            return
+        heads = verified_heads(snapshot)
+        if not heads:
+            return  # nothing to integrate is not the same as integrated
+        integration = snapshot.summary.integration
+        if integration.heads != heads or self.context.integration_due or integration.state == "none":
+            self.context.integration_due = False
+            self.apply(IntegrationStarted(heads))
+
+
+def verified_heads(snapshot: Snapshot) -> tuple[Head, ...]:
+    """The verified commits that bring something, in merge order."""
+    verified = {run.id: run.verified_commit for run in snapshot.runs.values() if run.verified_commit is not None}
+    return heads_to_merge(merge_order(snapshot.graph), verified, base=snapshot.summary.base or "")

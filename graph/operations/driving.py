@@ -1,0 +1,188 @@
+"""Drive a graph under its lease: recover, run the engine, answer requests, leave in order. Shared by the run verbs."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+import anyio
+import psutil
+
+from coordinate_agents.graph import recovery
+from coordinate_agents.graph.config import Config
+from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.engine import DriveOptions, Engine, verified_heads
+from coordinate_agents.graph.errors import (
+    EXIT_DONE,
+    EXIT_INTERRUPTED,
+    EXIT_NEEDS_PERSON,
+    EXIT_NOT_SUCCEEDED,
+    EXIT_TIMED_OUT,
+)
+from coordinate_agents.graph.events import DriveEnded, DriveStarted
+from coordinate_agents.graph.model import GraphId
+from coordinate_agents.graph.observe import look_at_running
+from coordinate_agents.graph.operations.loading import load_snapshot
+from coordinate_agents.graph.operations.recorded import recorded_config
+from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.snapshot import Snapshot
+from coordinate_agents.graph.stopping import stop_all
+from coordinate_agents.graph.store.blobs import Blobs
+from coordinate_agents.graph.store.lease import Lease
+
+Ending = Literal["ended", "interrupted", "stopped", "deadline", "handover"]
+
+
+@dataclass(frozen=True, slots=True)
+class DriveRequest:
+    """`deadline_s`: leave after so long. `stop_on_exit`: close the agents when leaving early."""
+
+    options: DriveOptions
+    retry_failed: bool = False
+    deadline_s: float | None = None
+    stop_on_exit: bool = False
+    integrate_again: bool = False
+
+
+def drive_graph(runtime: Runtime, graph_id: str, request: DriveRequest) -> tuple[Snapshot, Ending]:
+    """Take the lease, drive to the end or until told to leave, give the lease back. Raises: LEASE_HELD."""
+    lease = Lease.acquire(runtime.store, graph_id, purpose="graph-run")
+    try:
+        return anyio.run(_drive, runtime, graph_id, lease, request)
+    finally:
+        lease.release()
+
+
+async def _drive(runtime: Runtime, graph_id: str, lease: Lease, request: DriveRequest) -> tuple[Snapshot, Ending]:
+    context = open_context(runtime, graph_id, lease.generation)
+    context.integration_due = request.integrate_again
+    engine = Engine(context, request.options)
+    runtime.progress.begin(context.snapshot)
+    ending: Ending = "ended"
+    async with _signals(engine) as told, anyio.create_task_group() as group:
+        if request.deadline_s is not None:
+            group.start_soon(_leave_after, engine, request.deadline_s, told)
+        if runtime.progress.wants_output:
+            group.start_soon(_watch_output, context)
+        await engine.run(lambda engine: _begin(engine, retry_failed=request.retry_failed))
+        group.cancel_scope.cancel()
+    if told:
+        ending = told[-1]
+        if request.stop_on_exit and ending != "handover":
+            ending = "stopped"
+    if ending == "stopped":
+        await stop_all(context, reason="stopped with graph-run")
+    context.record(DriveEnded(ending))
+    runtime.progress.end(context.snapshot)
+    return context.snapshot, ending
+
+
+def open_context(runtime: Runtime, graph_id: str, generation: int) -> Context:
+    """Everything one drive needs, from the record. Raises: TASK_NOT_FOUND, STATE_TAMPERED."""
+    row, snapshot = load_snapshot(runtime.store, graph_id)
+    config, frozen, worktree_root = recorded_config(row)
+    checks = snapshot.graph.max_checks or max(1, (os.cpu_count() or 1) // 4)
+    context = Context(
+        graph_id=GraphId(graph_id),
+        generation=generation,
+        snapshot=snapshot,
+        config=config,
+        frozen=frozen,
+        worktree_root=worktree_root,
+        state_dir=runtime.state_dir,
+        store=runtime.store,
+        blobs=Blobs(runtime.state_dir),
+        worktrees=runtime.worktrees,
+        sessions=runtime.sessions,
+        agents=runtime.agents,
+        clock=runtime.clock,
+        progress=runtime.progress,
+        checks=anyio.CapacityLimiter(checks),
+    )
+    context.hold_starts = lambda: _hold_starts(context, config)
+    return context
+
+
+def _hold_starts(context: Context, config: Config) -> str:
+    """Why nothing new may start now; empty when it may."""
+    free = psutil.disk_usage(str(context.state_dir)).free
+    limit = config.min_free_disk_bytes
+    if free < limit:
+        return f"DISK_LOW: {free >> 20} MiB are free, {limit >> 20} MiB are kept free"
+    return ""
+
+
+async def _begin(engine: Engine, *, retry_failed: bool) -> None:
+    """Recover what an earlier driver left, then make ready what was interrupted (or failed, when asked)."""
+    context = engine.context
+    engine.apply(DriveStarted(os.getpid()))
+    for run, facts in await look_at_running(context):
+        match recovery.decide(run, facts):
+            case recovery.GoOn(effect=effect):
+                engine.start(effect)
+            case recovery.Record(event=event):
+                engine.apply(event)
+            case recovery.Leave():
+                continue
+    pending = recovery.continue_integration(context.snapshot)
+    if pending is not None:
+        engine.start(pending)
+    for reset in recovery.resets(context.snapshot, retry_failed=retry_failed):
+        engine.apply(reset)
+
+
+async def _leave_after(engine: Engine, deadline_s: float, told: list[Ending]) -> None:
+    await anyio.sleep(deadline_s)
+    told.append("deadline")
+    engine.leave()
+
+
+async def _watch_output(context: Context) -> None:
+    """Show each running subtask's last output line about once a second; only a terminal asks for it."""
+    while True:
+        for run in [run for run in context.snapshot.runs.values() if run.session_live and run.session]:
+            facts = await context.sessions.look(run.session)  # type: ignore[arg-type]
+            context.progress.output(run.id, facts.last_line)
+        await anyio.sleep(1.0)
+
+
+@asynccontextmanager
+async def _signals(engine: Engine) -> AsyncIterator[list[Ending]]:
+    """First Ctrl-C: leave, agents live on. Second: stop them. SIGHUP: leave, a detached driver takes over."""
+    told: list[Ending] = []
+    async with anyio.create_task_group() as group:
+        group.start_soon(_receive, engine, told)
+        yield told
+        group.cancel_scope.cancel()
+
+
+async def _receive(engine: Engine, told: list[Ending]) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+        async for number in signals:
+            if number == signal.SIGHUP:
+                told.append("handover")
+            elif told and told[-1] == "interrupted" and number == signal.SIGINT:
+                told.append("stopped")
+            else:
+                told.append("interrupted")
+            engine.leave()
+
+
+def exit_code_of(snapshot: Snapshot, ending: Ending, *, integrate: bool) -> int:
+    """Exit code of contract section 7 for the end of a drive."""
+    if ending in ("interrupted", "stopped", "handover"):
+        return EXIT_INTERRUPTED
+    if ending == "deadline":
+        return EXIT_TIMED_OUT
+    summary = snapshot.summary
+    if summary.shared_changes or summary.integration.state == "conflict":
+        return EXIT_NEEDS_PERSON
+    if any(run.conflict is not None or run.phase == "awaiting-input" for run in snapshot.runs.values()):
+        return EXIT_NEEDS_PERSON
+    if snapshot.frontier.counts()["succeeded"] != len(snapshot.tasks):
+        return EXIT_NOT_SUCCEEDED
+    if not integrate or summary.integration.state == "integrated" or not verified_heads(snapshot):
+        return EXIT_DONE
+    return EXIT_NOT_SUCCEEDED

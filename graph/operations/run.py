@@ -1,0 +1,135 @@
+"""graph-run: create if needed, recover, resume interrupted subtasks, and drive the graph to its end."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from coordinate_agents.graph.engine import DriveOptions
+from coordinate_agents.graph.errors import GraphError
+from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.operations.create import create_document, read_document, spec_document
+from coordinate_agents.graph.operations.driving import DriveRequest, Ending, drive_graph, exit_code_of
+from coordinate_agents.graph.operations.loading import pick_graph, require_subtask
+from coordinate_agents.graph.operations.status import status_of
+from coordinate_agents.graph.operations.table import Result
+from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.store.lease import holder
+from coordinate_agents.graph.store.rows import GraphRow
+
+_DOCUMENT_SUFFIXES: Final = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    graph: str | None = None
+    spec: str | None = None
+    integrate: bool = False
+    until: str | None = None
+    retry_failed: bool = False
+    max_starts: int | None = None
+    detach: bool = False
+    on_input: str | None = None
+    deadline: float | None = None
+    stop_on_exit: bool = False
+    nested: bool = False
+    worktree_root: str | None = None
+
+
+def execute(runtime: Runtime, request: Request) -> Result:
+    row = _graph(runtime, request)
+    if request.until is not None:
+        require_subtask(row, request.until)
+    if request.detach:
+        return _detached(runtime, row, request)
+    is_ci = os.environ.get("CI") == "true"
+    drive = DriveRequest(
+        DriveOptions(
+            integrate=request.integrate,
+            until=SubtaskId(request.until) if request.until is not None else None,
+            max_starts=request.max_starts,
+        ),
+        retry_failed=request.retry_failed,
+        deadline_s=request.deadline,
+        stop_on_exit=request.stop_on_exit or is_ci,
+        integrate_again=request.integrate,
+    )
+    snapshot, ending = drive_graph(runtime, row.id, drive)
+    if ending == "handover":
+        _start_detached(runtime, row.id, request)
+    data: dict[str, Any] = status_of(runtime, row.id)
+    data["ending"] = ending
+    advice = _advice(row.id, ending)
+    if advice:
+        data["advice"] = advice
+    return Result(data, exit_code_of(snapshot, ending, integrate=request.integrate))
+
+
+def _graph(runtime: Runtime, request: Request) -> GraphRow:
+    if request.spec is not None:
+        if request.graph is not None:
+            raise GraphError("INVALID_USAGE", "give a graph or --spec, not both.")
+        return create_document(runtime, spec_document(request.spec), root_option=request.worktree_root)[0]
+    if request.graph is not None and is_document(runtime, request.graph):
+        document = read_document(request.graph)
+        return create_document(runtime, document, root_option=request.worktree_root)[0]
+    return pick_graph(runtime.store, request.graph)
+
+
+def is_document(runtime: Runtime, word: str) -> bool:
+    """Whether the word means a graph file: a path, a known suffix, or an existing file that is no graph's id."""
+    if word == "-" or "/" in word or word.endswith(_DOCUMENT_SUFFIXES):
+        return True
+    return Path(word).is_file() and runtime.store.graph(word) is None
+
+
+def _advice(graph: str, ending: Ending) -> list[str]:
+    if ending == "interrupted":
+        return [
+            "The agents go on in their Sessions; nothing new starts.",
+            f"Come back: coordinate-agents graph-run {graph}",
+            f"Stop them: coordinate-agents graph-stop {graph}",
+        ]
+    if ending == "deadline":
+        return [f"The deadline passed. Go on: coordinate-agents graph-run {graph}"]
+    return []
+
+
+def _detached(runtime: Runtime, row: GraphRow, request: Request) -> Result:
+    current = holder(runtime.state_dir, row.id)
+    if current is None:
+        _start_detached(runtime, row.id, request)
+    else:
+        raise GraphError(
+            "LEASE_HELD",
+            f"graph {row.id} is driven by process {current.pid} already.",
+            next=f"coordinate-agents graph-status {row.id}",
+            facts={"taskId": row.id, "pid": current.pid},
+        )
+    data = status_of(runtime, row.id)
+    data["cursor"] = row.last_seq
+    return Result(data)
+
+
+def _start_detached(runtime: Runtime, graph: str, request: Request) -> None:
+    """A driver in a session of its own, with its output in a private file; it takes the lease itself."""
+    words = [sys.executable, "-P", "-m", "coordinate_agents.cli.main", "graph-run", graph, "--root", str(runtime.root)]
+    for name, value in (
+        ("--until", request.until),
+        ("--max-starts", request.max_starts),
+        ("--deadline", request.deadline),
+    ):
+        if value is not None:
+            words += [name, str(value)]
+    for name, wanted in (("--integrate", request.integrate), ("--nested", request.nested)):
+        if wanted:
+            words.append(name)
+    log_path = runtime.state_dir / f"driver-{graph}.log"
+    descriptor = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with contextlib.closing(os.fdopen(descriptor, "wb")) as log:
+        subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True, close_fds=True
+        )

@@ -1,0 +1,56 @@
+"""graph-stop: close the Sessions that the Runtime owns, by the driver if there is one, else under the lease."""
+
+import os
+from dataclasses import dataclass
+
+import anyio
+
+from coordinate_agents.graph.engine import DriveOptions, Engine
+from coordinate_agents.graph.errors import GraphError
+from coordinate_agents.graph.events import DriveEnded, DriveStarted
+from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.operations.driving import open_context
+from coordinate_agents.graph.operations.loading import pick_subtask
+from coordinate_agents.graph.operations.status import status_of
+from coordinate_agents.graph.operations.table import Result
+from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.stopping import stop_all
+from coordinate_agents.graph.store.lease import Lease
+from coordinate_agents.graph.store.requests import submit
+
+# Closing takes up to the bound of one Session; a driver that needs longer has recorded the request.
+_STOP_WAIT_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    graph: str | None = None
+    subtask: str | None = None
+    drain: bool = False
+    reason: str | None = None
+
+
+def execute(runtime: Runtime, request: Request) -> Result:
+    row, subtask = pick_subtask(runtime.store, request.graph, request.subtask)
+    reason = f"stopped: {request.reason}" if request.reason else "stopped"
+    asked = {"subtask": subtask, "drain": request.drain, "reason": reason}
+    answer = submit(runtime.store, row.id, "stop", asked, who="user", timeout_s=_STOP_WAIT_S)
+    if answer is not None and answer.outcome == "refused":
+        raise GraphError("TASK_STATE_CONFLICT", answer.message, facts={"taskId": row.id})
+    if answer is None and not request.drain:
+        lease = Lease.acquire(runtime.store, row.id, purpose="graph-stop")
+        try:
+            anyio.run(_stop, runtime, row.id, lease.generation, subtask, reason)
+        finally:
+            lease.release()
+    data = status_of(runtime, row.id)
+    data["stop"] = {"outcome": answer.outcome if answer is not None else "accepted"}
+    return Result(data)
+
+
+async def _stop(runtime: Runtime, graph: str, generation: int, subtask: str | None, reason: str) -> None:
+    context = open_context(runtime, graph, generation)
+    engine = Engine(context, DriveOptions())
+    engine.apply(DriveStarted(os.getpid()))
+    await stop_all(context, reason=reason, only=SubtaskId(subtask) if subtask is not None else None)
+    engine.apply(DriveEnded("stopped"))

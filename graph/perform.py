@@ -1,0 +1,125 @@
+"""One coroutine per effect: act on the world, return the event that says how it went.
+
+Rule: every expected failure becomes an event, never an exception, so that one bad subtask cannot end the drive. The
+problem this causes: a bug would look like a failed subtask. Next rule: only WorktreeError, SessionError and GraphError
+are turned into events; anything else ends the drive with a traceback.
+"""
+
+import json
+from typing import assert_never
+
+from coordinate_agents.graph import preparing, turns, verifying
+from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.crashpoints import crash_point
+from coordinate_agents.graph.effects import (
+    AwaitTurn,
+    CheckIntegration,
+    CreateWorktree,
+    Effect,
+    ExplainExit,
+    MakeBase,
+    MergeHeads,
+    OpenSession,
+    RunSetup,
+    TaskEffect,
+    Verify,
+)
+from coordinate_agents.graph.errors import GraphError
+from coordinate_agents.graph.events import AttemptFailed, BaseConflicted, BaseFixed, Event, Failure, SharedRecorded
+from coordinate_agents.graph.integrating import check_integration, integration_failed, merge_heads
+from coordinate_agents.graph.model import SubtaskId, slug
+from coordinate_agents.graph.shared import check_shared
+from coordinate_agents.graph.snapshot import heads_of
+from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.model import Base, MergeConflict, RefSnapshot
+
+# Trying again without a change of the world meets the same.
+_FINAL_CODES = frozenset(
+    {
+        "EXECUTABLE_NOT_FOUND",
+        "EXECUTABLE_NOT_RUNNABLE",
+        "INVALID_AGENT_CONFIG",
+        "INVALID_ADAPTER_CONFIG",
+        "WORKTREE_CONFLICT",
+        "REPOSITORY_UNSUPPORTED",
+        "DISK_FULL",
+    }
+)
+
+
+async def perform(context: Context, effect: Effect) -> Event:
+    """The outcome of the effect. Raises: Leaving, and GraphError from recording (a lost lease)."""
+    match effect:
+        case MergeHeads() | CheckIntegration():
+            try:
+                return await (merge_heads(context) if isinstance(effect, MergeHeads) else check_integration(context))
+            except (WorktreeError, SessionError) as error:
+                return integration_failed(error)
+        case _:
+            try:
+                return await _perform_task(context, effect)
+            except (WorktreeError, SessionError) as error:
+                return AttemptFailed(effect.subtask, failure_of(error), is_final=error.code in _FINAL_CODES)
+
+
+async def _perform_task(context: Context, effect: TaskEffect) -> Event:
+    match effect:
+        case MakeBase(subtask=subtask):
+            return await _make_base(context, subtask)
+        case CreateWorktree(subtask=subtask):
+            return await preparing.create_worktree(context, subtask)
+        case RunSetup(subtask=subtask):
+            return await preparing.run_setup(context, subtask)
+        case OpenSession():
+            return await turns.open_session(context, effect)
+        case AwaitTurn(subtask=subtask):
+            return await turns.await_turn(context, subtask)
+        case ExplainExit(subtask=subtask):
+            return await turns.explain_exit(context, subtask)
+        case Verify():
+            return await verifying.verify(context, effect)
+        case _:
+            assert_never(effect)
+
+
+async def _make_base(context: Context, subtask: SubtaskId) -> Event:
+    """Snapshot the user's refs, keep their tips, fix the base. A later attempt in a kept worktree keeps its base."""
+    run, task = context.run(subtask), context.task(subtask)
+    worktrees, graph = context.worktrees, context.graph_id
+    if context.snapshot.summary.shared_blob is None:
+        state = await context.call(worktrees.shared_state)
+        blob = context.blobs.put(json.dumps(dict(state), sort_keys=True).encode())
+        if context.snapshot.summary.shared_blob is None:
+            context.record(SharedRecorded(blob))
+    else:
+        await check_shared(context)
+    refs = await context.call(worktrees.refs)
+    refs_blob = context.blobs.put(encode_refs(refs))
+    if context.kept_tips_blob != refs_blob:
+        await context.call(worktrees.keep_tips, graph, refs)
+        context.kept_tips_blob = refs_blob
+    crash_point("base.snapshot")
+    if run.base is not None and run.worktree is not None:
+        return BaseFixed(subtask, run.base, refs_blob, run.reduced)
+    heads = heads_of(context.snapshot, task.depends_on)
+    graph_base = context.snapshot.summary.base
+    if graph_base is None:
+        raise GraphError("STATE_TAMPERED", "the log does not say what this graph's base is.")
+    made = await context.call(worktrees.make_base, graph, slug(subtask), graph_base, heads)
+    crash_point("base.made")
+    match made:
+        case Base(commit=commit, reduced=reduced):
+            return BaseFixed(subtask, commit, refs_blob, reduced)
+        case MergeConflict(pair=pair, paths=paths, key=key):
+            return BaseConflicted(subtask, pair, paths[:50], key)
+
+
+def encode_refs(refs: RefSnapshot) -> bytes:
+    return json.dumps({"refs": dict(refs.refs), "stashes": refs.stashes}, sort_keys=True).encode(
+        "utf-8", "surrogateescape"
+    )
+
+
+def failure_of(error: WorktreeError | SessionError | GraphError) -> Failure:
+    return Failure(error.code, error.message, kept=error.kept, next=error.next)

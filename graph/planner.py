@@ -1,0 +1,84 @@
+"""Which subtask starts next: keeps the ready queue and the taken slots in line with the snapshot. Pure.
+
+The incremental side of `schedule`: after each folded event `sync` moves only the subtasks whose place changed, so a
+transition costs the same in a large graph. Decides; starts nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from coordinate_agents.graph import schedule
+from coordinate_agents.graph.frontier import Place
+from coordinate_agents.graph.model import SubtaskId, Task
+from coordinate_agents.graph.snapshot import Snapshot
+
+# Phases in which a running subtask gives its slot back; its write intent and its tokens stay taken.
+WITHOUT_SLOT = frozenset({"awaiting-input", "throttled", "held"})
+
+
+class Planner:
+    """`until`: only this subtask and what it needs may start. `max_starts`: at most so many starts in all."""
+
+    def __init__(self, snapshot: Snapshot, *, until: SubtaskId | None = None, max_starts: int | None = None) -> None:
+        self._snapshot = snapshot
+        self._eligible = None if until is None else _with_ancestors(snapshot.tasks, until)
+        longest = schedule.longest_remaining({task.id: task.depends_on for task in snapshot.graph.tasks})
+        self._ready = schedule.ReadyQueue(snapshot.tasks, longest)
+        self._running: dict[SubtaskId, schedule.Running] = {}
+        self._starts_left = max_starts
+        snapshot.take_changed()
+        for subtask in snapshot.tasks:
+            self._put(subtask, snapshot.frontier.place(subtask))
+
+    def sync(self, subtask: SubtaskId) -> None:
+        """Take over what an event about this subtask changed, for it and for those that it unlocked or blocked."""
+        frontier = self._snapshot.frontier
+        self._put(subtask, frontier.place(subtask))
+        for changed in self._snapshot.take_changed():
+            self._put(changed, frontier.place(changed))
+
+    def next_start(self, *, closed: str = "") -> SubtaskId | None:
+        """The subtask to claim now; None when there is no slot, nothing ready, or starts are `closed` (the reason).
+
+        Counts against `max_starts` when it returns one: the caller claims it.
+        """
+        plan = self.plan(closed=closed)
+        if not plan.start:
+            return None
+        if self._starts_left is not None:
+            self._starts_left -= 1
+        return plan.start[0].subtask
+
+    def plan(self, *, closed: str = "", limit: int | None = 1) -> schedule.Plan:
+        """What would start now. `limit` bounds the starts looked for; None explains every ready subtask."""
+        graph = self._snapshot.graph
+        left = [bound for bound in (self._starts_left, limit) if bound is not None]
+        limits = schedule.Limits(
+            max_concurrency=graph.max_concurrency,
+            resources=graph.resources,
+            max_starts=min(left, default=None),
+            closed=closed,
+        )
+        tasks, running = self._snapshot.tasks, self._running.values()
+        return schedule.plan(self._ready, running, tasks, limits, explain="all" if limit is None else "starts")
+
+    def _put(self, subtask: SubtaskId, place: Place) -> None:
+        task = self._snapshot.tasks[subtask]
+        if place == "ready" and (self._eligible is None or subtask in self._eligible):
+            self._ready.add(subtask)
+        else:
+            self._ready.discard(subtask)
+        if place == "running":
+            run = self._snapshot.runs[subtask]
+            holds = run.phase not in WITHOUT_SLOT
+            self._running[subtask] = schedule.Running(subtask, task.writes, task.needs, run.agent, holds_slot=holds)
+        else:
+            self._running.pop(subtask, None)
+
+
+def _with_ancestors(tasks: Mapping[SubtaskId, Task], subtask: SubtaskId) -> frozenset[SubtaskId]:
+    found, queue = {subtask}, [subtask]
+    while queue:
+        needed: Sequence[SubtaskId] = tasks[queue.pop()].depends_on
+        queue.extend(other for other in needed if other not in found)
+        found.update(needed)
+    return frozenset(found)

@@ -1,0 +1,94 @@
+"""Make the place where an agent works: the worktree, what is brought into it, and the setup commands."""
+
+from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.crashpoints import crash_point
+from coordinate_agents.graph.custody import run_command
+from coordinate_agents.graph.events import AttemptFailed, Event, Failure, SetupDone, WorktreeReady
+from coordinate_agents.graph.model import SubtaskId, slug
+from coordinate_agents.graph.snapshot import TaskRun
+from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.model import Worktree
+
+
+async def create_worktree(context: Context, subtask: SubtaskId) -> Event:
+    """A new worktree on the Runtime's branch, or the kept one of an earlier attempt as it stands."""
+    run = context.run(subtask)
+    assert run.base is not None
+    if run.worktree is not None:
+        return await _reuse(context, run, run.worktree)
+    worktree = await context.call(
+        context.worktrees.create,
+        context.graph_id,
+        slug(subtask),
+        run.base,
+        root=context.worktree_root,
+        nonce=run.nonce,
+        frozen=context.frozen,
+    )
+    crash_point("worktree.created")
+    return WorktreeReady(subtask, worktree)
+
+
+async def _reuse(context: Context, run: TaskRun, worktree: Worktree) -> Event:
+    """The kept worktree with whatever stands in it. A missing folder is laid out anew at the kept branch tip."""
+    damage = await context.call(context.worktrees.is_intact, worktree)
+    if damage is None:
+        return WorktreeReady(run.id, worktree, reused=True)
+    if not context.worktrees.is_missing(worktree):
+        failure = Failure(
+            "WORKTREE_CONFLICT",
+            f"worktree damaged: {damage}.",
+            stage="worktree",
+            kept=f"the folder {worktree.path} and branch {worktree.branch}",
+            next=f"move the folder away, then coordinate-agents graph-run {context.graph_id}",
+        )
+        return AttemptFailed(run.id, failure, is_final=True)
+    made = await context.call(
+        context.worktrees.recreate,
+        context.graph_id,
+        slug(run.id),
+        worktree,
+        root=context.worktree_root,
+        nonce=run.nonce,
+        frozen=context.frozen,
+    )
+    return WorktreeReady(run.id, made)
+
+
+async def run_setup(context: Context, subtask: SubtaskId) -> Event:
+    """Copy, link, run the setup commands, and note what they left. Tracked changes after it are SETUP_FAILED."""
+    run, config = context.run(subtask), context.config
+    worktree = run.worktree
+    assert worktree is not None
+    if run.baseline or not (config.setup or config.copy or config.link):
+        return SetupDone(subtask, run.baseline)
+    await bring_and_setup(context, run, worktree)
+    crash_point("setup.done")
+    changed = await context.call(context.worktrees.tracked_changes, worktree, context.frozen)
+    if changed:
+        names = ", ".join(changed[:5])
+        raise WorktreeError("SETUP_FAILED", f"setup changed {len(changed)} tracked files: {names}.", kept=worktree.path)
+    return SetupDone(subtask, await context.call(context.worktrees.untracked, worktree, context.frozen))
+
+
+async def bring_and_setup(context: Context, run: TaskRun, worktree: Worktree) -> None:
+    """Raises: WorktreeError SETUP_FAILED with the command's tail."""
+    config = context.config
+    if config.copy or config.link:
+        await context.call(context.worktrees.bring, worktree, copy=config.copy, link=config.link)
+    for number, command in enumerate(config.setup):
+        end = await run_command(
+            context, run, command.run, name=f"setup{number}", path=worktree.path, timeout_s=command.timeout_s
+        )
+        if end.cause != "exit" or end.exit_code != 0:
+            how = f"exit code {end.exit_code}" if end.cause == "exit" else end.cause
+            raise WorktreeError(
+                "SETUP_FAILED",
+                f"setup command {' '.join(command.run)} ended with {how}: {last_line(end.tail)}",
+                kept=f"{worktree.path}; its output is in {end.log_path}",
+            )
+
+
+def last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1][:300] if lines else "(no output)"

@@ -1,0 +1,42 @@
+"""Gather what one turn's prompt says, from the record; `prompt` writes the text."""
+
+from coordinate_agents.graph.agents import agent_for
+from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.model import CommitBy, slug
+from coordinate_agents.graph.prompt import Assignment, Delivered, first_prompt, fix_prompt
+from coordinate_agents.graph.snapshot import TaskRun
+from coordinate_agents.worktrees.model import branch_name
+
+
+def prompt_of(context: Context, run: TaskRun, *, commit_by: CommitBy, feedback: str, nonce: str) -> str:
+    """The assignment, or with `feedback` the turn that follows a refusal."""
+    assignment = assignment_of(context, run, commit_by)
+    if not feedback:
+        return first_prompt(assignment, nonce=nonce)
+    outcomes = run.evidence.checks if run.evidence else ()
+    reasons = run.failure.message.split("; ") if run.failure else feedback.splitlines()
+    return fix_prompt(assignment, reasons, outcomes, nonce=nonce)
+
+
+def assignment_of(context: Context, run: TaskRun, commit_by: CommitBy) -> Assignment:
+    graph, task = context.snapshot.graph, context.task(run.id)
+    return Assignment(
+        graph=graph,
+        task=task,
+        branch=branch_name(context.graph_id, slug(run.id)),
+        base=run.base or "",
+        commit_by=commit_by,
+        checks=(*graph.checks, *task.checks),
+        delivered=tuple(_delivered(context, context.run(needed)) for needed in task.depends_on),
+    )
+
+
+def commit_by_of(context: Context, run: TaskRun, adapter_default: CommitBy) -> CommitBy:
+    """Who commits: the subtask's choice, else the agent's configuration, else the adapter's default."""
+    task = context.task(run.id)
+    configured = context.config.agent(run.agent or agent_for(context.config, task.agent, subtask=run.id))
+    return task.commit or (configured.commit if configured else None) or adapter_default
+
+
+def _delivered(context: Context, run: TaskRun) -> Delivered:
+    return Delivered(run.id, context.task(run.id).title, run.verified_commit or "", run.summary or "")

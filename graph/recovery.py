@@ -1,0 +1,93 @@
+"""What to do with a subtask that was running when its driver went away: snapshot x observed facts -> one decision.
+
+Pure. The world was looked at by `observe`; nothing here guesses. In doubt the subtask stays as it is, with a reason.
+"""
+
+from dataclasses import dataclass
+
+from coordinate_agents.graph.effects import AwaitTurn, CheckIntegration, Effect, MergeHeads, OpenSession
+from coordinate_agents.graph.events import Event, SessionStarted, TaskReset, TaskStopped
+from coordinate_agents.graph.machine import continue_run
+from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.snapshot import INTERRUPTED, Snapshot, TaskRun
+from coordinate_agents.sessions.model import SessionFacts
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """Start this effect."""
+
+    effect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Append this event; the machine says what follows."""
+
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Change nothing: what lives cannot be proved ended. It keeps its slot."""
+
+    reason: str
+
+
+Decision = GoOn | Record | Leave
+
+
+def needs_look(run: TaskRun) -> bool:
+    """Whether the decision depends on a Session that may live."""
+    return run.state == "running" and run.stage in ("session", "turn") and run.turn_end is None
+
+
+def decide(run: TaskRun, facts: SessionFacts | None) -> Decision:
+    """`facts` are those of the run's Session; None where `needs_look` is false."""
+    if not needs_look(run) or facts is None:
+        return GoOn(continue_run(run))
+    record = facts.record
+    match facts.liveness:
+        case "absent" if run.stage == "session":
+            # The intent was recorded, no host was made: the start is simply done now.
+            return GoOn(OpenSession(run.id, turn=run.turn, feedback=run.feedback))
+        case "absent":
+            return Record(TaskStopped(run.id, f"{INTERRUPTED}: its Session's record is gone"))
+        case "foreign":
+            return Leave("its Session was started on another machine")
+        case _ if run.stage == "session" and run.session is not None:
+            child = record.child.pid if record and record.child else None
+            host = record.host.pid if record and record.host else None
+            return Record(SessionStarted(run.id, run.session, pid=child, host_pid=host))
+        case _:
+            return GoOn(AwaitTurn(run.id))
+
+
+def resets(snapshot: Snapshot, *, retry_failed: bool) -> tuple[TaskReset, ...]:
+    """The subtasks that a new graph-run makes ready again: interrupted ones, and failed ones when asked."""
+    found = []
+    for run in snapshot.runs.values():
+        if is_interrupted(run):
+            found.append(TaskReset(run.id, "resumed after an interruption"))
+        elif retry_failed and (run.state == "failed" or run.conflict is not None):
+            found.append(TaskReset(run.id, "retried on request"))
+    return tuple(found)
+
+
+def is_interrupted(run: TaskRun) -> bool:
+    return run.state == "stopped" and (run.reason or "").startswith(INTERRUPTED)
+
+
+def unfinished(snapshot: Snapshot) -> tuple[SubtaskId, ...]:
+    return tuple(run.id for run in snapshot.runs.values() if run.state == "running")
+
+
+def continue_integration(snapshot: Snapshot) -> Effect | None:
+    """The effect of an integration whose driver went away in the middle; None when there is none."""
+    match snapshot.summary.integration.state:
+        case "merging":
+            return MergeHeads()
+        case "checking":
+            return CheckIntegration()
+        case _:
+            return None

@@ -1,0 +1,82 @@
+"""Compare the shared git state and the Runtime's own refs with what the record says (contract section 6, fact 5).
+
+Config, hooks, attributes and the like belong to all worktrees at once: what one agent writes there runs or lies in
+everybody's git. A change is a fact about the graph, shown at once; it blocks integration until a person accepts it.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.events import SharedChanged
+from coordinate_agents.graph.model import CommitId, SubtaskId, slug
+from coordinate_agents.worktrees.model import branch_ref
+
+
+async def check_shared(context: Context) -> None:
+    """Record SharedChanged when the state differs from the recorded one in a way not recorded yet."""
+    blob = context.snapshot.summary.shared_blob
+    if blob is None:
+        return
+    before: Mapping[str, str] = json.loads(context.blobs.get(blob))
+    after = await context.call(context.worktrees.shared_state)
+    changes = differences(before, after)
+    fingerprint = fingerprint_of(changes, after)
+    if changes and fingerprint != context.snapshot.summary.shared_fingerprint:
+        running = tuple(run.id for run in context.snapshot.runs.values() if run.state == "running")
+        context.record(SharedChanged(changes, fingerprint, running[:20]))
+    elif not changes and context.snapshot.summary.shared_changes:
+        context.record(SharedChanged((), ""))
+
+
+def differences(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    """Readable lines, sorted: what was added, removed or changed."""
+    lines = [f"added: {name}" for name in after.keys() - before.keys()]
+    lines += [f"removed: {name}" for name in before.keys() - after.keys()]
+    lines += [f"changed: {name}" for name in before.keys() & after.keys() if before[name] != after[name]]
+    return tuple(sorted(lines)[:100])
+
+
+def fingerprint_of(changes: tuple[str, ...], after: Mapping[str, str]) -> str:
+    """Names exactly this difference, so that accepting it accepts nothing that comes later."""
+    text = json.dumps([changes, sorted(after.items())])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def recorded_refs(context: Context) -> Mapping[str, CommitId]:
+    """What the Runtime's refs of finished subtasks must be: branch and every pin that the record names."""
+    wanted: dict[str, CommitId] = {}
+    for run in context.snapshot.runs.values():
+        if run.state == "succeeded" and run.verified_commit is not None:
+            wanted[branch_ref(context.graph_id, slug(run.id))] = run.verified_commit
+    return wanted
+
+
+async def repair_refs(context: Context, subtask: SubtaskId) -> tuple[str, ...]:
+    """Restore Runtime refs of other finished subtasks; returns what `subtask` is to be blamed for, in words.
+
+    A branch that moved forward holds more work and is left (the verified commit is what counts); one that was deleted
+    or rewritten is set back, its strange tip kept. Blame falls on the subtask only when no other one was running.
+    """
+    wanted = recorded_refs(context)
+    found = await context.call(context.worktrees.runtime_refs, context.graph_id)
+    wrong = {name: commit for name, commit in wanted.items() if found.get(name) != commit}
+    if not wrong:
+        return ()
+    damaged = {}
+    for name, commit in wrong.items():
+        tip = found.get(name)
+        if tip is not None and not await context.call(context.worktrees.contains, tip, [commit]):
+            continue
+        damaged[name] = commit
+    if not damaged:
+        return ()
+    changed = await context.call(context.worktrees.restore_refs, damaged)
+    others = [run.id for run in context.snapshot.runs.values() if run.state == "running" and run.id != subtask]
+    lines = tuple(f"runtime ref {name} was changed and is restored" for name in changed)
+    if others and lines:
+        running = (subtask, *others)
+        context.record(SharedChanged(lines[:100], fingerprint_of(lines, {}), tuple(running[:20])))
+        return ()
+    return lines

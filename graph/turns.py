@@ -1,0 +1,149 @@
+"""One agent turn: start it, wait for its end, and say what an end that was not a success left behind."""
+
+from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.crashpoints import crash_point
+from coordinate_agents.graph.effects import OpenSession
+from coordinate_agents.graph.events import (
+    AttemptFailed,
+    Event,
+    Failure,
+    SessionStarted,
+    SessionStarting,
+    TaskStopped,
+    TurnEnded,
+)
+from coordinate_agents.graph.examining import examine_request
+from coordinate_agents.graph.model import SubtaskId, slug
+from coordinate_agents.graph.prompting import commit_by_of, prompt_of
+from coordinate_agents.graph.snapshot import INTERRUPTED, TaskRun
+from coordinate_agents.sessions.model import ResolvedAgent, SessionId, TurnRequest
+
+# A death by one of these came from outside (a person, the system, a shutdown), not from the agent's own fault.
+_OUTSIDE_SIGNALS = frozenset({1, 2, 9, 15})
+
+
+def resolve_agent(context: Context, run: TaskRun) -> ResolvedAgent:
+    """Raises: SessionError EXECUTABLE_*, GraphError INVALID_AGENT_CONFIG."""
+    return context.agents.resolve(context.config.settings_of(run.agent or ""))
+
+
+async def open_session(context: Context, effect: OpenSession) -> Event:
+    """Resolve, write the prompt, record the intent, start the host."""
+    run, task = context.run(effect.subtask), context.task(effect.subtask)
+    worktree = run.worktree
+    assert worktree is not None
+    agent = await context.call(resolve_agent, context, run)
+    session, marker = context.session_id(run, effect.turn), context.new_nonce()
+    command = (agent.executable.path, *agent.args)
+    context.record(SessionStarting(run.id, session, effect.turn, marker, command, effect.feedback))
+    crash_point("session.intended")
+    request = TurnRequest(
+        session_id=session,
+        agent=agent,
+        prompt=prompt_of(
+            context,
+            run,
+            commit_by=commit_by_of(context, run, agent.commit_by),
+            feedback=effect.feedback,
+            nonce=marker[:12],
+        ),
+        cwd=worktree.path,
+        root=context.worktrees.facts.root,
+        graph=context.graph_id,
+        subtask=run.id,
+        identity=context.identity(run, path=worktree.path),
+        marker=marker,
+        is_continuation=effect.turn > 0,
+        timeout_s=task.timeout_s,
+        idle_timeout_s=task.idle_timeout_s,
+        on_idle=task.on_idle,
+    )
+    launch = await context.call(context.agents.turn, request)
+    record = await context.sessions.start(launch)
+    crash_point("session.started")
+    child = record.child.pid if record.child else None
+    host = record.host.pid if record.host else None
+    return SessionStarted(run.id, session, pid=child, host_pid=host)
+
+
+async def await_turn(context: Context, subtask: SubtaskId) -> Event:
+    """Wait for the agent's end; then pin what only its reflogs hold."""
+    run = context.run(subtask)
+    assert run.session is not None and run.worktree is not None
+    end = await context.sessions.wait(SessionId(run.session))
+    crash_point("turn.seen")
+    kept = await context.call(context.worktrees.keep, context.graph_id, slug(subtask), run.worktree)
+    return TurnEnded(
+        subtask,
+        run.session,
+        cause=end.cause,
+        exit_code=end.exit_code,
+        signal=end.signal,
+        tail=end.tail[-2000:],
+        log_path=end.log_path,
+        duration_ms=end.duration_ms,
+        survivors=end.survivors[:20],
+        error=end.error,
+        kept=kept[:20],
+        summary=await context.call(context.agents.submitted, SessionId(run.session)),
+    )
+
+
+async def explain_exit(context: Context, subtask: SubtaskId) -> Event:
+    """The failure, with what stands in git now: a good commit behind a bad exit is named, never dropped."""
+    run = context.run(subtask)
+    turn = run.turn_end
+    assert turn is not None
+    code, what = _cause(context, run, turn)
+    message = f"{what}, {await _present(context, run)}."
+    failure = Failure(
+        code,
+        message,
+        stage="turn",
+        exit_code=turn.exit_code,
+        signal=turn.signal,
+        tail=turn.tail,
+        log_path=turn.log_path,
+        kept=f"worktree {run.worktree.path} and branch {run.worktree.branch}" if run.worktree else None,
+        next=f"coordinate-agents graph-inspect {context.graph_id} {subtask} --part failure",
+    )
+    if turn.survivors:
+        return AttemptFailed(subtask, failure, is_final=True)
+    if turn.cause == "close":
+        return TaskStopped(subtask, "stopped", failure)
+    if turn.cause == "host-lost" or (turn.cause == "exit" and turn.signal in _OUTSIDE_SIGNALS):
+        return TaskStopped(subtask, f"{INTERRUPTED}: {what}", failure)
+    return AttemptFailed(subtask, failure, is_final=turn.cause == "spawn-failed")
+
+
+def _cause(context: Context, run: TaskRun, turn: TurnEnded) -> tuple[str, str]:
+    """The error code and what happened, in a few words."""
+    agent, task = run.agent or "agent", context.task(run.id)
+    if turn.survivors:
+        return "SESSION_CLOSE_FAILED", f"{agent} ended but {', '.join(turn.survivors[:3])} could not be ended"
+    match turn.cause:
+        case "timeout":
+            return "AGENT_TIMEOUT", f"{agent} ran longer than its limit of {task.timeout_s:g} s and was ended"
+        case "idle":
+            return "AGENT_TIMEOUT", f"{agent} printed nothing for {task.idle_timeout_s:g} s and was ended"
+        case "close":
+            return "SESSION_STATE_CONFLICT", f"{agent} was stopped"
+        case "spawn-failed":
+            return "SPAWN_FAILED", f"{agent} could not be started: {turn.error or 'unknown cause'}"
+        case "host-lost":
+            return "SESSION_NOT_HEALTHY", f"{agent}'s Session host died"
+        case _ if turn.signal is not None:
+            return "AGENT_EXIT_NONZERO", f"{agent} was killed by signal {turn.signal}"
+        case _:
+            return "AGENT_EXIT_NONZERO", f"{agent} exited {turn.exit_code}"
+
+
+async def _present(context: Context, run: TaskRun) -> str:
+    """What the worktree holds: a commit that nobody verified, uncommitted files, or nothing."""
+    seen = await context.call(context.worktrees.examine, examine_request(context, run))
+    parts = []
+    if seen.head is not None and seen.head != run.base:
+        parts.append(f"commit {seen.head[:12]} present, not verified")
+    if seen.dirty_count:
+        parts.append(f"{seen.dirty_count} uncommitted paths kept")
+    return ", ".join(parts) or "no commit"

@@ -1,0 +1,170 @@
+"""Verify one subtask: commit what the turn left, establish the eight facts in order, and judge.
+
+The agent has ended before this starts. Head is read once by the examination; every later step is about that hash, and
+the verdict names it. Nothing is decided here: `evidence` judges.
+"""
+
+from collections.abc import Sequence
+
+from coordinate_agents.graph import evidence
+from coordinate_agents.graph.certifying import certify
+from coordinate_agents.graph.checking import run_checks
+from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.crashpoints import crash_point
+from coordinate_agents.graph.effects import Verify
+from coordinate_agents.graph.events import (
+    BaselineExtended,
+    CommitMade,
+    Event,
+    EvidenceSummary,
+    FactsRecorded,
+    Failure,
+    TaskJudged,
+    VerificationStarted,
+)
+from coordinate_agents.graph.evidence import CheckOutcome, Fact, SharedFacts
+from coordinate_agents.graph.examining import examine_request
+from coordinate_agents.graph.model import Check, CommitId, SubtaskId, Task, slug
+from coordinate_agents.graph.prompting import commit_by_of
+from coordinate_agents.graph.scope import outside
+from coordinate_agents.graph.shared import check_shared, repair_refs
+from coordinate_agents.graph.snapshot import TaskRun
+from coordinate_agents.graph.turns import resolve_agent
+from coordinate_agents.worktrees.model import CommitRequest, Examination, branch_name
+
+_PATHS_SHOWN = 20
+
+
+async def verify(context: Context, effect: Verify) -> Event:
+    """TaskJudged about the head that was read."""
+    subtask = effect.subtask
+    context.record(VerificationStarted(subtask, effect.by))
+    can_continue = await _commit_leftovers(context, subtask)
+    crash_point("verify.committed")
+    run, task = context.run(subtask), context.task(subtask)
+    assert run.base is not None
+    blamed = await repair_refs(context, subtask)
+    await check_shared(context)
+    seen = await context.call(context.worktrees.examine, examine_request(context, run))
+    facts = evidence.facts_of(
+        task,
+        seen,
+        base=run.base,
+        branch=branch_name(context.graph_id, slug(subtask)),
+        scope_policy=context.snapshot.graph.scope_policy,
+        copied=context.config.copy,
+        shared=SharedFacts(restored=blamed),
+    )
+    context.record(FactsRecorded(subtask, seen.head, tuple(_told(fact) for fact in facts)))
+    crash_point("verify.facts")
+    checks: tuple[CheckOutcome, ...] = ()
+    if seen.head is not None and not any(fact.outcome == "failed" for fact in facts):
+        checks = await run_checks(context, run, checks_of(context, task), seen)
+        facts = (*facts, evidence.check_fact(checks, commit=seen.head), await _reread(context, run, seen, checks))
+    verdict = evidence.judge(facts, commit=seen.head)
+    return await _judged(context, run, task, seen, checks, verdict, can_continue=can_continue)
+
+
+def checks_of(context: Context, task: Task) -> tuple[Check, ...]:
+    """The graph's checks, then the subtask's own. A subtask that commits nothing has nothing new to check."""
+    return (*context.snapshot.graph.checks, *task.checks)
+
+
+async def _commit_leftovers(context: Context, subtask: SubtaskId) -> bool:
+    """Commit for an agent who leaves that to the Runtime; returns whether its Session can take another turn."""
+    run, task = context.run(subtask), context.task(subtask)
+    assert run.worktree is not None
+    agent = await context.call(resolve_agent, context, run)
+    by = commit_by_of(context, run, agent.commit_by)
+    if by == "agent" or task.expect == "nothing":
+        return agent.can_continue
+    request = CommitRequest(
+        worktree=run.worktree,
+        frozen=context.frozen,
+        subject=task.title,
+        trailers=(
+            ("Coordinate-Agents-Graph", context.graph_id),
+            ("Coordinate-Agents-Subtask", subtask),
+            ("Coordinate-Agents-Attempt", str(run.attempt)),
+            ("Coordinate-Agents-Agent", run.agent or ""),
+        ),
+        baseline=run.baseline,
+        leave_out=context.config.copy,
+    )
+    made = await context.call(context.worktrees.commit_leftovers, request)
+    if made.commit is not None:
+        left = tuple(f"{path}: {why}" for path, why in made.left_out[:_PATHS_SHOWN])
+        context.record(CommitMade(subtask, CommitId(made.commit), left))
+    return agent.can_continue
+
+
+async def _reread(context: Context, run: TaskRun, seen: Examination, checks: Sequence[CheckOutcome]) -> Fact:
+    """Fact 8. Untracked files that appeared while checks ran are theirs, and part of the baseline from now on."""
+    head, dirty = await context.call(context.worktrees.reread, examine_request(context, run))
+    in_worktree = [check.name for check in checks if check.checked_in == "worktree"]
+    if dirty and in_worktree and run.worktree is not None:
+        left = await context.call(context.worktrees.untracked, run.worktree, context.frozen)
+        new = tuple(sorted(set(left) - set(run.baseline)))
+        if new:
+            context.record(BaselineExtended(run.id, new[:500]))
+    return evidence.reread_fact(seen.head, head, dirty, checks_in_worktree=in_worktree)
+
+
+async def _judged(
+    context: Context,
+    run: TaskRun,
+    task: Task,
+    seen: Examination,
+    checks: tuple[CheckOutcome, ...],
+    verdict: evidence.Verdict,
+    *,
+    can_continue: bool,
+) -> Event:
+    summary = _summary(run, task, seen, checks, verdict)
+    head = CommitId(seen.head) if seen.head is not None else None
+    if not verdict.accepted:
+        failure = _failure(context, run, checks, verdict)
+        return TaskJudged(run.id, False, head, summary, failure=failure, can_continue=can_continue)
+    assert head is not None
+    await context.call(context.worktrees.pin, context.graph_id, slug(run.id), "verified", head)
+    crash_point("verify.pinned")
+    certificate = await certify(context, run, seen, checks, verdict)
+    crash_point("verify.certified")
+    return TaskJudged(run.id, True, head, summary, certificate=certificate)
+
+
+def _summary(
+    run: TaskRun, task: Task, seen: Examination, checks: tuple[CheckOutcome, ...], verdict: evidence.Verdict
+) -> EvidenceSummary:
+    paths = evidence.changed_paths(seen.changed)
+    strays = outside(paths, task.writes) if task.writes is not None else ()
+    return EvidenceSummary(
+        commit=CommitId(seen.head) if seen.head else None,
+        base=run.base or CommitId(""),
+        paths_count=len(paths),
+        paths_first=paths[:_PATHS_SHOWN],
+        checks=checks,
+        outside_scope=strays[:_PATHS_SHOWN],
+        warnings=verdict.warnings[:10],
+    )
+
+
+def _failure(context: Context, run: TaskRun, checks: Sequence[CheckOutcome], verdict: evidence.Verdict) -> Failure:
+    first = next((check for check in checks if check.outcome != "passed"), None)
+    failed_check = first if verdict.code == "CHECK_FAILED" else None
+    return Failure(
+        verdict.code or "EVIDENCE_REJECTED",
+        "; ".join(verdict.reasons)[:2000],
+        stage="verify",
+        check=failed_check.name if failed_check else None,
+        exit_code=failed_check.exit_code if failed_check else None,
+        signal=failed_check.signal if failed_check else None,
+        tail=failed_check.tail if failed_check else "",
+        log_path=failed_check.log_path if failed_check else None,
+        kept=f"worktree {run.worktree.path} and branch {run.worktree.branch}" if run.worktree else None,
+        next=f"coordinate-agents graph-inspect {context.graph_id} {run.id} --part failure",
+    )
+
+
+def _told(fact: Fact) -> str:
+    return f"{fact.number} {fact.name}: {fact.outcome}: {fact.message}"[:500]

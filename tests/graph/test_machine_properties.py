@@ -1,0 +1,165 @@
+"""Random graphs, random outcomes: the promises of the pure core hold in every order of events."""
+
+from collections import Counter
+
+from dags import task_graphs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinate_agents.graph import events as ev
+from coordinate_agents.graph import machine
+from coordinate_agents.graph.effects import (
+    AwaitTurn,
+    CreateWorktree,
+    Effect,
+    ExplainExit,
+    MakeBase,
+    OpenSession,
+    RunSetup,
+    Verify,
+)
+from coordinate_agents.graph.model import SubtaskId, TaskGraph
+from coordinate_agents.graph.planner import Planner
+from coordinate_agents.graph.scope import conflict
+from coordinate_agents.graph.snapshot import Snapshot, run_from_row, run_to_row, summary_from_row, summary_to_row
+from coordinate_agents.worktrees.model import Worktree
+
+BASE = "0" * 40
+
+
+class World:
+    """Carries effects out by drawing an outcome; keeps the log of events and the set of open effects."""
+
+    def __init__(self, graph: TaskGraph, data: st.DataObject) -> None:
+        self.graph = graph
+        self.data = data
+        self.snapshot = Snapshot(graph)
+        self.planner = Planner(self.snapshot)
+        self.open: list[Effect] = []
+        self.log: list[tuple[ev.Event, float]] = []
+        self.time = 0.0
+
+    def apply(self, event: ev.Event) -> None:
+        self.time += 1.0
+        event = machine.decide(self.snapshot, event)
+        _, effects = machine.step(self.snapshot, event, time=self.time)
+        self.log.append((event, self.time))
+        self.open.extend(effects)
+        subtask = ev.subtask_of(event)
+        if subtask is not None:
+            self.planner.sync(subtask)
+
+    def plan(self) -> None:
+        while (subtask := self.planner.next_start()) is not None:
+            for needed in self.snapshot.tasks[subtask].depends_on:
+                assert self.snapshot.runs[needed].verified_commit is not None
+            attempt = self.snapshot.runs[subtask].attempt + 1
+            self.apply(ev.TaskClaimed(subtask, attempt, "agent", f"{attempt:032x}"))
+            self.check_limits()
+
+    def check_limits(self) -> None:
+        running = [run for run in self.snapshot.runs.values() if run.state == "running"]
+        assert len(running) <= self.graph.max_concurrency
+        tokens = Counter(token for run in running for token in self.snapshot.tasks[run.id].needs)
+        assert all(count <= self.graph.resources[token] for token, count in tokens.items())
+        for number, first in enumerate(running):
+            for second in running[number + 1 :]:
+                tasks = self.snapshot.tasks
+                assert conflict(tasks[first.id].writes, tasks[second.id].writes) is None
+
+    def carry_out(self, effect: Effect) -> ev.Event:
+        subtask = effect.subtask  # type: ignore[union-attr]
+        number = self.data.draw(st.integers(0, 9))
+        failure = ev.Failure("CHECK_FAILED", "no")
+        match effect:
+            case MakeBase() if number == 0:
+                return ev.BaseConflicted(subtask, ("t0", "t1"), ("f",), "key")
+            case MakeBase():
+                return ev.BaseFixed(subtask, BASE, "blob")
+            case CreateWorktree() if number == 0:
+                return ev.AttemptFailed(subtask, failure, is_final=self.data.draw(st.booleans()))
+            case CreateWorktree():
+                return ev.WorktreeReady(subtask, Worktree("/w", "w", "b", BASE, "n", 1, 2))
+            case RunSetup():
+                return ev.SetupDone(subtask)
+            case OpenSession(turn=turn, feedback=feedback):
+                self.apply(ev.SessionStarting(subtask, f"s{turn}", turn, "m", (), feedback))
+                return ev.SessionStarted(subtask, f"s{turn}", 1, 2)
+            case AwaitTurn():
+                return ev.TurnEnded(subtask, "s", "exit", exit_code=0 if number else 1)
+            case ExplainExit() if number < 2:
+                return ev.TaskStopped(subtask, "interrupted")
+            case ExplainExit():
+                return ev.AttemptFailed(subtask, failure)
+            case Verify():
+                self.apply(ev.VerificationStarted(subtask))
+                accepted = number > 3
+                return ev.TaskJudged(
+                    subtask,
+                    accepted,
+                    f"{number:040x}",
+                    ev.EvidenceSummary(f"{number:040x}", BASE),
+                    certificate="c" if accepted else None,
+                    failure=None if accepted else failure,
+                    can_continue=self.data.draw(st.booleans()),
+                )
+            case _:
+                raise AssertionError(effect)
+
+
+def run_to_end(graph: TaskGraph, data: st.DataObject) -> World:
+    world = World(graph, data)
+    world.plan()
+    steps = 0
+    while world.open:
+        steps += 1
+        assert steps < 2000, "the run does not end"
+        effect = world.open.pop(data.draw(st.integers(0, len(world.open) - 1)))
+        world.apply(world.carry_out(effect))
+        world.plan()
+    return world
+
+
+@settings(max_examples=150, deadline=None)
+@given(task_graphs(), st.data())
+def test_random_graph_and_outcomes_ends_with_every_subtask_placed(graph: TaskGraph, data: st.DataObject) -> None:
+    world = run_to_end(graph, data)
+    counts = world.snapshot.frontier.counts()
+    assert counts["running"] == 0
+    assert counts["ready"] == 0
+    for task in graph.tasks:
+        run = world.snapshot.runs[task.id]
+        assert run.tries <= task.attempts
+        if run.state == "succeeded":
+            assert all(world.snapshot.runs[needed].state == "succeeded" for needed in task.depends_on)
+
+
+@settings(max_examples=100, deadline=None)
+@given(task_graphs(), st.data())
+def test_refolding_the_log_gives_the_same_snapshot(graph: TaskGraph, data: st.DataObject) -> None:
+    world = run_to_end(graph, data)
+    again = Snapshot(graph)
+    for event, time in world.log:
+        subtask = ev.subtask_of(event)
+        again.fold(ev.from_row(ev.event_type(event), subtask, ev.to_data(event)), time=time)
+    assert again.runs == world.snapshot.runs
+    assert again.summary == world.snapshot.summary
+    rows = [run_to_row(run) for run in world.snapshot.runs.values()]
+    cached = Snapshot(graph, [run_from_row(row) for row in rows], summary_from_row(summary_to_row(again.summary)))
+    assert cached.runs == world.snapshot.runs
+    assert {t: cached.frontier.place(t) for t in cached.tasks} == {t: again.frontier.place(t) for t in again.tasks}
+
+
+@settings(max_examples=60, deadline=None)
+@given(task_graphs(), st.data())
+def test_one_effect_is_open_for_each_running_subtask(graph: TaskGraph, data: st.DataObject) -> None:
+    world = World(graph, data)
+    world.plan()
+    while world.open:
+        opened: Counter[SubtaskId] = Counter(effect.subtask for effect in world.open)  # type: ignore[union-attr]
+        running = {run.id for run in world.snapshot.runs.values() if run.state == "running"}
+        assert set(opened) == running
+        assert set(opened.values()) <= {1}
+        effect = world.open.pop(data.draw(st.integers(0, len(world.open) - 1)))
+        world.apply(world.carry_out(effect))
+        world.plan()
