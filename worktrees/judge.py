@@ -183,7 +183,8 @@ class Judge:
         """
         self._verify()
         environment = self._judge_environment(write_objects)
-        environment["GIT_INDEX_FILE"] = index if index is not None else os.devnull
+        # A file that does not exist is an empty index; /dev/null is a broken one (diff-tree reads the index).
+        environment["GIT_INDEX_FILE"] = index if index is not None else str(Path(self.git_dir, "no-index"))
         if work_tree is not None:
             environment["GIT_WORK_TREE"] = work_tree
         if frozen is not None:
