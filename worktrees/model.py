@@ -154,7 +154,7 @@ class Examination:
     ignored_by_agent: paths that are ignored only by rules that the base did not have; they count as untracked and are
     also in `dirty`.
     stray_commits: commits of this attempt that are not in head (other branch, detached, reflog), newest first.
-    lock: path of an index.lock that makes commits impossible, or None.
+    lock: path of an index.lock that makes commits impossible, or None; lock_age_s: how old it is.
     """
 
     head: CommitId | None
@@ -176,13 +176,15 @@ class Examination:
     stray_commits: tuple[CommitId, ...] = ()
     outside_links: tuple[str, ...] = ()
     lock: str | None = None
+    lock_age_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ExamineRequest:
     """What `examine` compares with. `first_refs` is the snapshot of the subtask's first start, `attempt_refs` that of
     this attempt's start. `baseline` are untracked paths that setup left (blamed on nobody). `frozen` is what `freeze`
-    returned at graph-create. `siblings` are slugs whose branches and pins must not already contain head.
+    returned at graph-create. `siblings` are slugs whose branches and pins must not already contain head; None: every
+    other one of the graph but the integration. A subtask that was verified before leaves out those that built on it.
     """
 
     worktree: Worktree
@@ -194,6 +196,7 @@ class ExamineRequest:
     attempt_refs: RefSnapshot = RefSnapshot()
     baseline: tuple[str, ...] = ()
     dirty_limit: int = 50
+    siblings: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
