@@ -1,0 +1,149 @@
+"""Reads refs, HEAD and reflogs of a user's git dir as files: no process, no configuration, no caches.
+
+Files backend only (reftable is refused when a repository is opened). A value is taken only from a regular file; a link,
+an oversized file or a strange text counts as nothing. Never writes. A loose ref is always read before packed-refs: git
+packs a ref first and removes the loose file afterwards, so the other order could miss one.
+"""
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from coordinate_agents.worktrees.model import CommitId
+
+MAX_REF_BYTES: Final = 4096
+MAX_PACKED_BYTES: Final = 256 << 20
+# The end of a reflog that is looked at: 4 MiB hold more than 20,000 entries.
+MAX_REFLOG_BYTES: Final = 4 << 20
+_MAX_SYMREFS: Final = 5
+_OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Where a symbolic name leads: the last ref name (None: detached) and its commit (None: there is no such ref)."""
+
+    ref: str | None
+    commit: CommitId | None
+
+
+def read_small(path: Path, limit: int = MAX_REF_BYTES) -> str | None:
+    """The text of a regular file of at most `limit` bytes; None when it is anything else."""
+    data = _read(path, limit + 1)
+    return None if data is None or len(data) > limit else os.fsdecode(data)
+
+
+def read_head(admin: Path, common: Path) -> Resolved | None:
+    """Where the HEAD of a worktree leads; None when the file is no HEAD."""
+    text = read_small(admin / "HEAD")
+    return None if text is None else _follow(common, text.strip())
+
+
+def read_ref(common: Path, name: str) -> CommitId | None:
+    """The object that a full ref name holds, through symbolic refs; None when there is none."""
+    found = _follow(common, f"ref: {name}")
+    return None if found is None else found.commit
+
+
+def read_refs(common: Path, prefix: str) -> dict[str, CommitId]:
+    """Every direct ref below the prefix (which ends in `/`): full name to object id."""
+    loose = dict(_loose_refs(common, prefix))
+    return {name: oid for name, oid in packed_refs(common).items() if name.startswith(prefix)} | loose
+
+
+def packed_refs(common: Path) -> dict[str, CommitId]:
+    """Everything in packed-refs."""
+    data = _read(common / "packed-refs", MAX_PACKED_BYTES)
+    if not data:
+        return {}
+    refs = {}
+    for line in os.fsdecode(data).split("\n"):
+        oid, _, name = line.partition(" ")
+        if name and _OID.fullmatch(oid):
+            refs[name] = oid
+    return refs
+
+
+def reflog_commits(log: Path) -> tuple[CommitId, ...]:
+    """Every object id that the end of a reflog names, newest first, without repetition and without the null id."""
+    data = _read_end(log)
+    found: dict[CommitId, None] = {}
+    for line in reversed(data.split(b"\n")):
+        old, _, rest = line.partition(b" ")
+        new = rest.partition(b" ")[0]
+        for oid in (os.fsdecode(new), os.fsdecode(old)):
+            if _OID.fullmatch(oid) and oid.strip("0"):
+                found.setdefault(oid)
+    return tuple(found)
+
+
+def _follow(common: Path, text: str) -> Resolved | None:
+    name: str | None = None
+    for _ in range(_MAX_SYMREFS):
+        if _OID.fullmatch(text):
+            return Resolved(name, text)
+        if not text.startswith("ref: "):
+            return None
+        name = text[len("ref: ") :].strip()
+        if not _is_plain(name):
+            return None
+        loose = read_small(common / name)
+        if loose is None:
+            return Resolved(name, packed_refs(common).get(name))
+        text = loose.strip()
+    return None
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a ref name stays below `refs/`."""
+    parts = name.split("/")
+    return parts[0] == "refs" and len(parts) > 1 and not any(part in ("", ".", "..") for part in parts)
+
+
+def _loose_refs(common: Path, prefix: str) -> Iterator[tuple[str, CommitId]]:
+    top = common / prefix
+    for folder, _, names in os.walk(top):
+        for name in names:
+            path = Path(folder, name)
+            text = (read_small(path) or "").strip()
+            if _OID.fullmatch(text):
+                yield path.relative_to(common).as_posix(), text
+
+
+def _read(path: Path, limit: int) -> bytes | None:
+    with contextlib.suppress(OSError), _regular(path) as fd:
+        return _read_all(fd, limit)
+    return None
+
+
+def _read_end(path: Path) -> bytes:
+    with contextlib.suppress(OSError), _regular(path) as fd:
+        size = os.fstat(fd).st_size
+        os.lseek(fd, max(0, size - MAX_REFLOG_BYTES), os.SEEK_SET)
+        return _read_all(fd, MAX_REFLOG_BYTES)
+    return b""
+
+
+@contextlib.contextmanager
+def _regular(path: Path) -> Iterator[int]:
+    # NONBLOCK: opening a FIFO that somebody planted would wait for ever.
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _read_all(fd: int, limit: int) -> bytes:
+    chunks = []
+    while limit > 0 and (chunk := os.read(fd, min(limit, 1 << 20))):
+        chunks.append(chunk)
+        limit -= len(chunk)
+    return b"".join(chunks)
