@@ -61,6 +61,7 @@ class RequestInbox:
     def close(self) -> None:
         """Stop listening; open requests stay for the next driver or are withdrawn by their authors."""
         self._socket.close()
+        self._lease.announce(None)
 
     def __enter__(self) -> Self:
         return self

@@ -88,12 +88,14 @@ class Lease:
         return self._record.generation
 
     def announce(self, socket: str | None) -> None:
-        """Say in the record where requests wake this process."""
+        """Say in the record where requests wake this process; nothing after `release`."""
+        if self._lock.fd < 0:
+            return
         self._record = replace(self._record, socket=socket)
         self._write()
 
     def release(self) -> None:
-        """Give the lease back. Twice is no error; cached generation numbers stay stale or not as they were."""
+        """Give the lease back. Twice is no error. The generation stays: the next holder raises it."""
         if self._lock.fd < 0:
             return
         # Before the lock: afterwards the record could be the next holder's.

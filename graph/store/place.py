@@ -64,13 +64,17 @@ def prepare(place: StatePlace) -> None:
         for folder in (place.folder, place.leases):
             folder.mkdir(mode=0o700, exist_ok=True)
             _own_folder(folder)
+        # SQLite opens what it may not write for reading only, and would say so as late as the first append.
+        for path in (place.folder, place.database):
+            if path.exists() and not os.access(path, os.W_OK):
+                raise failures.unwritable(place.folder, "this user may not write there")
     except OSError as error:
         raise failures.explain_os(place.folder, error) from error
 
 
 def check_files(place: StatePlace) -> None:
-    """Raise STATE_TAMPERED when a file of the database is a link, no file, somebody else's, or empty."""
-    for path in (place.database, place.wal, place.shm):
+    """Raise STATE_TAMPERED when a file of the state is a link, no file, somebody else's, or the database is empty."""
+    for path in (place.database, place.wal, place.shm, place.lock, place.marker):
         found = _look(path)
         if found is None:
             continue

@@ -62,7 +62,9 @@ def migrate(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA user_version={VERSION}")
         connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        # SQLite has rolled back by itself after some errors (full disk).
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
 
 

@@ -136,21 +136,34 @@ class Store:
         if self.generation(graph_id) != generation:
             self._refuse(graph_id, generation)
 
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Everything read inside the block is of one moment. Keep it short: no checkpoint passes it."""
+        if self._connection.in_transaction:
+            yield
+            return
+        with self._explained():
+            self._connection.execute("BEGIN DEFERRED")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
+
     def verify_chain(self, *, full: bool) -> None:
         """Raise STATE_TAMPERED unless the log is as it was written. `full`: every event, detail and page."""
         if not full:
             self.verify_chain_end(chain.CHECKED_ON_OPEN)
             return
-        with self._explained():
+        with self.snapshot(), self._explained():
             check = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
             wrong = chain.damage(self._connection, newest=None) if check == "ok" else str(check)
-        if wrong is not None:
-            raise failures.tampered(self.place.database, wrong)
-        self.graphs()
+            if wrong is not None:
+                raise failures.tampered(self.place.database, wrong)
+            self.graphs()
 
     def verify_chain_end(self, newest: int) -> None:
         """Raise STATE_TAMPERED unless the newest events are as they were written."""
-        with self._explained():
+        with self.snapshot(), self._explained():
             wrong = chain.damage(self._connection, newest=newest)
         if wrong is not None:
             raise failures.tampered(self.place.database, wrong)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from coordinate_agents.graph.errors import GraphError as GraphError
+from coordinate_agents.graph.store.place import StatePlace as StatePlace
 from coordinate_agents.graph.store.rows import NewDocument, NewEvent, RunRow
 from coordinate_agents.graph.store.store import Store
 
@@ -18,12 +20,13 @@ DOCUMENT = NewDocument("Build the checkout", "0" * 40, '{"tasks":[]}', "digest-1
 _LIMIT_S = 30.0
 
 # Every child starts with this: the store, a line out, a line in.
-_PRELUDE = """
+PRELUDE = """
 import sys, os, time
 from pathlib import Path
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.store.lease import Lease, holder
 from coordinate_agents.graph.store.rows import NewDocument, NewEvent, RequestResult, RunRow
+from coordinate_agents.graph.store.place import StatePlace as StatePlace
 from coordinate_agents.graph.store.store import Store
 state = Path(sys.argv[1])
 def say(*words): print(*words, flush=True)
@@ -58,7 +61,7 @@ class Child:
 
     def __init__(self, state: Path, code: str, **environment: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _PRELUDE + code, str(state)],
+            [sys.executable, "-c", PRELUDE + code, str(state)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
