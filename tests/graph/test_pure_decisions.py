@@ -14,22 +14,20 @@ PURE = [
     "canonical", "certificate", "errors", "evidence", "facts", "frontier", "integration", "model", "order", "prompt",
     "schedule", "scope", "text",
 ]  # fmt: skip
-ALLOWED = set(
-    [
-        "bisect",
-        "collections",
-        "dataclasses",
-        "functools",
-        "hashlib",
-        "heapq",
-        "itertools",
-        "json",
-        "re",
-        "types",
-        "typing",
-        "unicodedata",
-    ]
-)
+ALLOWED = {
+    "bisect",
+    "collections",
+    "dataclasses",
+    "functools",
+    "hashlib",
+    "heapq",
+    "itertools",
+    "json",
+    "re",
+    "types",
+    "typing",
+    "unicodedata",
+}
 HEAVY = {"pydantic", "networkx", "git", "rich", "anyio", "asyncio", "yaml", "sqlite3", "click", "subprocess", "socket"}
 
 
