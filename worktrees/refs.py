@@ -1,0 +1,196 @@
+"""Reads refs and moves Runtime refs, by compare-and-swap only.
+
+Runtime refs are few and read from their files (refs of the files backend; reftable is refused when a repository is
+opened); all others are asked of git once. Never follows a symbolic ref: an agent could aim a Runtime branch at `main`.
+"""
+
+import functools
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.files import read_regular
+from coordinate_agents.worktrees.judge import Judge
+from coordinate_agents.worktrees.model import BRANCH_PREFIX, PIN_PREFIX, CommitId, RefSnapshot
+
+# Tips of user refs are pinned under this name, which no subtask can have (a slug never begins with "+").
+TIPS_SLUG: Final = "+tips"
+
+_MAX_PACKED_BYTES: Final = 512 << 20
+_OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_PACKED: Final = re.compile(rb"^([0-9a-f]{40,64}) (refs/(?:heads/)?coordinate-agents/[^\n]+)$", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class RefChange:
+    """One compare-and-swap. `old` None: whatever is there; `old` "": must not exist; `new` None: delete."""
+
+    name: str
+    new: CommitId | None
+    old: CommitId | None
+
+
+def snapshot(judge: Judge) -> RefSnapshot:
+    """Every ref that is not the Runtime's, and every stash entry, newest first. One git call."""
+    result = judge.user_git("for-each-ref", "--format=%(objectname) %(refname)")
+    pairs = (line.split(" ", 1) for line in result.lines())
+    refs = {name: oid for oid, name in pairs if not is_runtime_ref(name)}
+    return RefSnapshot(refs, stash_entries(judge.facts.common_dir))
+
+
+def stash_entries(common_dir: str) -> tuple[CommitId, ...]:
+    """Commits in the reflog of refs/stash, newest first: the ref itself holds only the newest."""
+    text = read_regular(Path(common_dir, "logs/refs/stash")) or b""
+    words = (line.split(b" ", 2) for line in text.splitlines())
+    new = [parts[1].decode("ascii", "replace") for parts in words if len(parts) == 3]
+    return tuple(oid for oid in reversed(new) if is_oid(oid))
+
+
+def is_runtime_ref(name: str) -> bool:
+    return name.startswith((f"{BRANCH_PREFIX}/", f"{PIN_PREFIX}/"))
+
+
+def is_oid(text: str) -> bool:
+    """Whether the text is a full hash, and not the one that stands for nothing."""
+    return _OID.fullmatch(text) is not None and text.strip("0") != ""
+
+
+def runtime_refs(judge: Judge, graph: str) -> dict[str, CommitId]:
+    """Branches and pins of the graph, without the pinned tips of user refs. No git call."""
+    folders = (f"{BRANCH_PREFIX}/{graph}", f"{PIN_PREFIX}/{graph}")
+    tips = f"{PIN_PREFIX}/{graph}/{TIPS_SLUG}/"
+    found = read_refs(judge.facts.common_dir, folders)
+    return {name: oid for name, oid in found.items() if not name.startswith(tips)}
+
+
+def read_refs(common_dir: str, folders: Iterable[str]) -> dict[str, CommitId]:
+    """Runtime refs at or below these names, sorted by name. A symbolic or broken ref is left out."""
+    folders = tuple(folders)
+    # Loose before packed: `pack-refs` writes the packed file before it removes loose ones, so none is missed.
+    loose = {name: oid for folder in folders for name, oid in _loose(Path(common_dir), folder)}
+    packed = _packed(common_dir)
+    below = tuple(f"{folder}/" for folder in folders)
+    found = {name: oid for name, oid in packed.items() if name in folders or name.startswith(below)}
+    found |= loose
+    return {name: oid for name, oid in sorted(found.items()) if oid}
+
+
+def read_ref(common_dir: str, name: str) -> CommitId | None:
+    """One Runtime ref; None when it does not exist, or is symbolic or broken."""
+    text = read_regular(Path(common_dir, name), 1024)
+    if text is not None:
+        oid = text.strip().decode("ascii", "replace")
+        return oid if is_oid(oid) else None
+    return _packed(common_dir).get(name)
+
+
+def change_refs(judge: Judge, changes: Sequence[RefChange]) -> None:
+    """Apply all changes or none, in one git call. Raises: WORKTREE_CONFLICT when a ref is not as expected."""
+    if not changes:
+        return
+    for change in changes:
+        assert is_runtime_ref(change.name), change.name
+    zero = "0" * (64 if judge.facts.object_format == "sha256" else 40)
+    text = "".join(_command(change, zero) for change in changes)
+    result = judge.user_git("update-ref", "-z", "--stdin", stdin=os.fsencode(text), ok=(0, 1, 128))
+    if result.code != 0:
+        raise WorktreeError(
+            "WORKTREE_CONFLICT", f"A Runtime ref could not be set: {result.said}", kept="no ref was changed"
+        )
+
+
+def restore_refs(judge: Judge, wanted: Mapping[str, CommitId]) -> tuple[str, ...]:
+    """Set Runtime refs to these values; returns the names that were different, sorted."""
+    common_dir = judge.facts.common_dir
+    foreign = [name for name in wanted if not is_runtime_ref(name)]
+    if foreign:
+        raise WorktreeError("INTERNAL_ERROR", f"{foreign[0]} is not a ref of the Runtime.")
+    now = read_refs(common_dir, wanted)
+    changes = [
+        RefChange(name, oid, now.get(name) or (None if Path(common_dir, name).is_file() else ""))
+        for name, oid in sorted(wanted.items())
+        if now.get(name) != oid
+    ]
+    change_refs(judge, changes)
+    return tuple(change.name for change in changes)
+
+
+def check_names(judge: Judge, graph: str, slugs: Sequence[str], known: frozenset[str]) -> None:
+    """Raise WORKTREE_CONFLICT when a user's branch makes a Runtime branch impossible. One git call.
+
+    `known` are slugs whose branch the Runtime has a record of.
+    """
+    result = judge.user_git("for-each-ref", "--format=%(refname)", BRANCH_PREFIX, PIN_PREFIX)
+    existing = frozenset(result.lines())
+    for name in (BRANCH_PREFIX, PIN_PREFIX, f"{BRANCH_PREFIX}/{graph}", f"{PIN_PREFIX}/{graph}"):
+        if name in existing:
+            raise _in_the_way(name, f"{name}/{graph}".removeprefix("refs/heads/"))
+    pinned = {name.split("/")[3] for name in existing if name.startswith(f"{PIN_PREFIX}/{graph}/")}
+    for slug in slugs:
+        branch = f"{BRANCH_PREFIX}/{graph}/{slug}"
+        below = next((name for name in sorted(existing) if name.startswith(f"{branch}/")), None)
+        if below is not None:
+            raise _in_the_way(below, branch.removeprefix("refs/heads/"))
+        if branch in existing and slug not in known and slug not in pinned:
+            raise _in_the_way(branch, branch.removeprefix("refs/heads/"))
+
+
+def _in_the_way(name: str, wanted: str) -> WorktreeError:
+    short = name.removeprefix("refs/heads/")
+    kind = "branch" if name.startswith("refs/heads/") else "ref"
+    return WorktreeError(
+        "WORKTREE_CONFLICT",
+        f"Your {kind} {short} stands where the Runtime needs {wanted}.",
+        kept=f"the {kind} {short} is untouched and nothing was started",
+        next=f"git branch -m {short} NEW-NAME" if kind == "branch" else f"git update-ref -d {name}",
+    )
+
+
+def _command(change: RefChange, zero: str) -> str:
+    """One instruction of `update-ref -z --stdin`; "no-deref" keeps a symbolic ref from moving its target."""
+    option = "option no-deref\0"
+    match change:
+        case RefChange(name, None, old):
+            return f"{option}delete {name}\0{old or ''}\0"
+        case RefChange(name, new, None):
+            return f"{option}update {name}\0{new}\0\0"
+        case RefChange(name, new, old):
+            return f"{option}update {name}\0{new}\0{old or zero}\0"
+
+
+def _loose(common: Path, folder: str) -> Iterator[tuple[str, CommitId]]:
+    """Loose refs at or below a name; a symbolic one is given with an empty value, so that it hides a packed one."""
+    top = common / folder
+    if top.is_file():
+        yield folder, read_ref(str(common), folder) or ""
+        return
+    for path, _, names in os.walk(top):
+        for name in names:
+            if name.endswith(".lock"):
+                continue
+            text = read_regular(Path(path, name), 1024)
+            if text is None:
+                continue
+            oid = text.strip().decode("ascii", "replace")
+            yield os.path.relpath(Path(path, name), common), oid if is_oid(oid) else ""
+
+
+def _packed(common_dir: str) -> Mapping[str, CommitId]:
+    try:
+        found = Path(common_dir, "packed-refs").stat()
+    except OSError:
+        return {}
+    return _parse_packed(common_dir, (found.st_ino, found.st_size, found.st_mtime_ns))
+
+
+@functools.lru_cache(maxsize=8)
+def _parse_packed(common_dir: str, _fingerprint: tuple[int, int, int]) -> Mapping[str, CommitId]:
+    """Runtime refs of the packed file. It is replaced by rename, so (inode, size, time) names one content."""
+    text = read_regular(Path(common_dir, "packed-refs"), _MAX_PACKED_BYTES) or b""
+    if b"coordinate-agents/" not in text:
+        return {}
+    return {os.fsdecode(name): oid.decode() for oid, name in _PACKED.findall(text)}
