@@ -1,0 +1,200 @@
+"""Proves that a worktree is ours: folder, both link files, admin folder, device, inode and nonce must agree.
+
+Everything is read from files; `git worktree list` is never asked, since anybody can register a path there. A record of
+each worktree is written before its folder exists, so that a killed start can be finished or undone.
+"""
+
+import contextlib
+import json
+import os
+import re
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from coordinate_agents.worktrees.files import ensure_text, identity, read_regular, remove_tree
+from coordinate_agents.worktrees.model import CommitId, RepositoryFacts, Worktree
+
+REASON: Final = "coordinate-agents"
+_COMPONENT: Final = re.compile(r"[A-Za-z0-9+](?:[A-Za-z0-9_+-]|\.(?!\.))*")
+_MAX_LINK_BYTES: Final = 16 << 10
+
+Stage = Literal["making", "ready"]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What the Runtime noted of one worktree. "making": it is not handed out, so nobody works in it.
+
+    While "making", its files are on the way from those of commit `before` ("": none) to those of `target`, and its
+    nonce may be on the way to `next_nonce`.
+    """
+
+    worktree: Worktree
+    stage: Stage
+    before: CommitId = ""
+    target: CommitId = ""
+    next_nonce: str = ""
+
+
+def lock_reason(nonce: str) -> str:
+    """The text in the admin folder's `locked` file."""
+    return f"{REASON} {nonce}"
+
+
+def admin_dir(facts: RepositoryFacts, worktree: Worktree) -> str:
+    return str(Path(facts.common_dir, "worktrees", worktree.admin_name))
+
+
+def is_intact(facts: RepositoryFacts, worktree: Worktree) -> str | None:
+    """None when everything agrees; else what is wrong, for people. No git call."""
+    path = Path(worktree.path)
+    found = identity(worktree.path)
+    if found is None:
+        return "its folder is missing" if not os.path.lexists(path) else "its folder was replaced by something else"
+    if found != (worktree.device, worktree.inode):
+        return "its folder was replaced by another one"
+    if os.path.realpath(path) != worktree.path:
+        return "its folder is reached through a link"
+    admin = admin_dir(facts, worktree)
+    linked = linked_admin(worktree.path)
+    if linked is None:
+        return "its .git file is missing or is not a link file"
+    if linked != admin:
+        return "its .git file points at another repository"
+    return registration_problem(facts, worktree)
+
+
+def is_missing(worktree: Worktree) -> bool:
+    """Whether nothing at all is at the worktree's path."""
+    return not os.path.lexists(worktree.path)
+
+
+def is_same_folder(worktree: Worktree) -> bool:
+    """Whether the folder at the path is still the very one that was made."""
+    return (
+        identity(worktree.path) == (worktree.device, worktree.inode)
+        and os.path.realpath(worktree.path) == worktree.path
+    )
+
+
+def registration_problem(facts: RepositoryFacts, worktree: Worktree) -> str | None:
+    """None when the admin folder is ours and points at the path; the worktree's own folder may be gone."""
+    admin = Path(admin_dir(facts, worktree))
+    if not worktree.admin_name or "/" in worktree.admin_name or identity(str(admin)) is None:
+        return "its registration is missing"
+    back = _line(admin / "gitdir")
+    if back is None or _joined(admin, back) != str(Path(worktree.path, ".git")):
+        return "its registration points at another folder"
+    common = _line(admin / "commondir")
+    if common is None or os.path.realpath(admin / common) != facts.common_dir:
+        return "its registration belongs to another repository"
+    if _line(admin / "locked") != lock_reason(worktree.nonce):
+        return "its registration is no longer locked by the Runtime"
+    return None
+
+
+def linked_admin(path: str) -> str | None:
+    """The admin folder that the `.git` file of a worktree names; None when it is no link file."""
+    text = _line(Path(path, ".git"))
+    if text is None or not text.startswith("gitdir: "):
+        return None
+    return os.path.realpath(Path(path, text.removeprefix("gitdir: ")))
+
+
+def is_locked_with(admin: str, nonce: str) -> bool:
+    """Whether an admin folder carries this nonce."""
+    return _line(Path(admin, "locked")) == lock_reason(nonce)
+
+
+def renew_nonce(facts: RepositoryFacts, worktree: Worktree, nonce: str) -> Worktree:
+    """Write another nonce into the admin folder; the record must name both before. Call under the repository lock."""
+    ensure_text(Path(admin_dir(facts, worktree), "locked"), os.fsencode(lock_reason(nonce)))
+    return replace(worktree, nonce=nonce)
+
+
+def find_admin(facts: RepositoryFacts, nonce: str) -> str | None:
+    """Name of the admin folder that is locked with this nonce: how a half-made worktree is found."""
+    try:
+        names = sorted(entry.name for entry in os.scandir(Path(facts.common_dir, "worktrees")))
+    except OSError:
+        return None
+    wanted = lock_reason(nonce)
+    return next((n for n in names if _line(Path(facts.common_dir, "worktrees", n, "locked")) == wanted), None)
+
+
+def remove_registration(facts: RepositoryFacts, worktree: Worktree) -> bool:
+    """Remove the admin folder if it carries our nonce. Returns whether none is left. Call under the repository lock."""
+    admin = Path(admin_dir(facts, worktree))
+    owned = identity(str(admin))
+    if not worktree.admin_name or owned is None:
+        return True
+    if _line(admin / "locked") != lock_reason(worktree.nonce):
+        return False
+    removed = remove_tree(str(admin), owned)
+    with contextlib.suppress(OSError):
+        admin.parent.rmdir()  # as git does with the last one; fails harmlessly when others are there
+    return removed
+
+
+def read_record(facts: RepositoryFacts, graph: str, slug: str) -> Record | None:
+    """The record of a subtask's worktree; None when there is none or it cannot be read."""
+    text = read_regular(_record_path(facts, graph, slug), 1 << 20)
+    try:
+        raw = json.loads(text) if text is not None else None
+        return (
+            None
+            if raw is None
+            else Record(Worktree(**raw["worktree"]), "ready" if raw["stage"] == "ready" else "making")
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def write_record(facts: RepositoryFacts, graph: str, slug: str, record: Record) -> None:
+    path = _record_path(facts, graph, slug)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    ensure_text(path, json.dumps(asdict(record), sort_keys=True).encode())
+
+
+def forget_record(facts: RepositoryFacts, graph: str, slug: str) -> None:
+    _record_path(facts, graph, slug).unlink(missing_ok=True)
+
+
+def recorded_slugs(facts: RepositoryFacts, graph: str) -> frozenset[str]:
+    """Slugs of the graph that have a record."""
+    folder = Path(facts.state_dir, "worktrees", graph)
+    try:
+        return frozenset(
+            entry.name.removesuffix(".json") for entry in os.scandir(folder) if entry.name.endswith(".json")
+        )
+    except OSError:
+        return frozenset()
+
+
+def with_admin(worktree: Worktree, admin_name: str) -> Worktree:
+    return replace(worktree, admin_name=admin_name)
+
+
+def _record(raw: dict[str, Any]) -> Record:
+    stage: Stage = "ready" if raw["stage"] == "ready" else "making"
+    texts = {name: str(raw[name]) for name in ("before", "target", "next_nonce")}
+    return Record(Worktree(**raw["worktree"]), stage, **texts)
+
+
+def _record_path(facts: RepositoryFacts, graph: str, slug: str) -> Path:
+    assert _COMPONENT.fullmatch(graph), graph
+    assert _COMPONENT.fullmatch(slug), slug
+    return Path(facts.state_dir, "worktrees", graph, f"{slug}.json")
+
+
+def _line(path: Path) -> str | None:
+    """A small file without its last newline; paths in it may hold newlines of their own."""
+    text = read_regular(path, _MAX_LINK_BYTES)
+    return None if text is None else os.fsdecode(text).removesuffix("\n")
+
+
+def _joined(folder: Path, link: str) -> str:
+    """Where `gitdir` points: its folder with links resolved, then `.git` as it is."""
+    target = Path(folder, link)
+    return str(Path(os.path.realpath(target.parent), target.name))
