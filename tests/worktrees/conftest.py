@@ -1,0 +1,26 @@
+"""A repository, its judge, and a place for worktrees."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import repos
+
+from coordinate_agents.worktrees.worktrees import GitWorktrees
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository on main with one commit."""
+    return repos.make_repo(tmp_path / "repo")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    return str(tmp_path / "trees")
+
+
+@pytest.fixture
+def trees(repo: Path) -> Iterator[GitWorktrees]:
+    with GitWorktrees.open(str(repo)) as opened:
+        yield opened

@@ -1,0 +1,89 @@
+"""Writes the files of a commit into an owned worktree, and its index into the admin folder.
+
+Runs in the judge with the recorded filters: the user's configuration, hooks and an agent's filters have no part in it.
+The result is an ordinary linked worktree in which `git status` is clean. Worktrees are complete also where the user's
+checkout is sparse: an agent and its checks need every file. Submodule folders stay empty.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from coordinate_agents.worktrees import ownership, partial
+from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.frozen import Frozen
+from coordinate_agents.worktrees.git import GitResult, failure
+from coordinate_agents.worktrees.judge import Judge
+from coordinate_agents.worktrees.model import CommitId, Worktree
+
+# Writing 100,000 files, or downloading large ones through a filter.
+LAYOUT_TIMEOUT_S: Final = 900.0
+
+_FAILED_FILTER: Final = re.compile(r"external filter '(.+?)' failed|cannot (?:fork to )?run (?:subprocess )?'(.+?)'")
+_FAILED_FILE: Final = re.compile(r"fatal: (.+): smudge filter (\S+) failed")
+
+
+def lay_out(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: str, on_disk: CommitId = "") -> None:
+    """Make the folder hold the tracked files of the commit, instead of those of `on_disk` ("": it is empty).
+
+    Untracked files that are in nobody's way stay.
+
+    Raises: SETUP_FAILED when a filter failed, DISK_FULL; the folder may then hold some of the files.
+    """
+    settings = Frozen.parse(frozen)
+    partial.complete(judge, commit, settings)
+    admin = Path(ownership.admin_dir(judge.facts, worktree))
+    _make_complete(judge, admin)
+    # A new index: flags and stat entries that somebody left in the old one would hide files from the layout.
+    (admin / "index").unlink(missing_ok=True)
+    if on_disk:
+        judge.git("read-tree", on_disk, index=str(admin / "index"))
+    args = ("read-tree", "-u", "--reset", commit)
+    result = judge.git(
+        *args,
+        index=str(admin / "index"),
+        work_tree=worktree.path,
+        frozen=frozen,
+        timeout_s=LAYOUT_TIMEOUT_S,
+        ok=range(256),
+    )
+    _raise_failed_filter(result, settings)
+    if result.code != 0:
+        raise failure(args, result)
+
+
+def _make_complete(judge: Judge, admin: Path) -> None:
+    """Take back the sparse patterns that `worktree add` copies from the user's checkout into the new one."""
+    patterns = admin / "info" / "sparse-checkout"
+    if not os.path.lexists(patterns):
+        return
+    patterns.unlink()
+    own = admin / "config.worktree"
+    if own.is_file():
+        for key in ("core.sparseCheckout", "core.sparseCheckoutCone", "index.sparse"):
+            judge.user_git("config", "--file", str(own), key, "false")
+
+
+def _raise_failed_filter(result: GitResult, settings: Frozen) -> None:
+    """A filter that is not "required" may fail while git succeeds: the agent would get pointers as content."""
+    said = result.err.decode("utf-8", "replace")
+    command, file = _FAILED_FILTER.search(said), _FAILED_FILE.search(said)
+    if command is None and file is None:
+        return
+    run = (command.group(1) or command.group(2)) if command else file.group(2) if file else ""
+    where = f" on {file.group(1)}" if file else ""
+    name = file.group(2) if file else _filter_of(run, settings)
+    raise WorktreeError(
+        "SETUP_FAILED",
+        f"The git filter {name} ({run}) failed{where}.",
+        kept="nothing of the new worktree remains",
+        next="run the filter in your own checkout, for example: git lfs fetch --all",
+    )
+
+
+def _filter_of(command: str, settings: Frozen) -> str:
+    for key, value in settings.settings:
+        if value == command and key.startswith("filter."):
+            return key.split(".", 1)[1].rsplit(".", 1)[0]
+    return "of this repository"

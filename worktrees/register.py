@@ -1,0 +1,153 @@
+"""Reserves a folder, registers it with `git worktree add`, and undoes both: the half of a creation that takes the lock.
+
+The record comes before the folder and names a nonce that git then writes into the admin folder, so whatever a killed
+call left can be found and proved ours. Success is judged by looking, never by git's exit code.
+"""
+
+import os
+import secrets
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from coordinate_agents.worktrees import ownership
+from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.files import identity, read_regular, remove_tree
+from coordinate_agents.worktrees.git import GitResult
+from coordinate_agents.worktrees.judge import Judge
+from coordinate_agents.worktrees.model import CommitId, RepositoryFacts, Worktree, branch_name, branch_ref
+from coordinate_agents.worktrees.ownership import Record
+
+ADD_TIMEOUT_S: Final = 60.0
+_NONCE_BYTES: Final = 16
+# What git 2.39 says when another add or prune changed the admin folders under it; the next try succeeds.
+_KNOWN_RACE: Final = b"commondir: Success"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a worktree goes: `graph` and `slug` name it, `path` is its folder with links resolved."""
+
+    graph: str
+    slug: str
+    path: str
+
+    @property
+    def branch(self) -> str:
+        return branch_name(self.graph, self.slug)
+
+    @property
+    def ref(self) -> str:
+        return branch_ref(self.graph, self.slug)
+
+
+def worktree_path(facts: RepositoryFacts, root: str, graph: str, slug: str) -> str:
+    """The folder of a worktree, links in the root resolved. Raises: WORKTREE_CONFLICT inside the user's repository."""
+    top = os.path.realpath(root)
+    for inside in {facts.root, facts.common_dir, facts.git_dir}:
+        if Path(top).is_relative_to(inside):
+            raise WorktreeError(
+                "WORKTREE_CONFLICT",
+                f"The worktree root {root} lies inside the repository {inside}.",
+                kept="nothing was changed",
+                next="choose a folder outside the checkout with --worktree-root",
+            )
+    return str(Path(top, facts.key, graph, slug))
+
+
+def reserve(
+    judge: Judge, place: Place, base: CommitId, *, branch: str, target: CommitId, nonce: str | None = None
+) -> Worktree:
+    """Note a new worktree and make its empty folder; nobody else can have it then. Call under the lock.
+
+    `branch` empty: it will be detached at base. `target`: the commit whose files it will get.
+    """
+    path = Path(place.path)
+    make_private_folders(path.parent)
+    draft = Worktree(place.path, "", branch, base, nonce or fresh_nonce(), 0, 0)
+    ownership.write_record(judge.facts, place.graph, place.slug, Record(draft, "making", target=target))
+    try:
+        path.mkdir(mode=0o700)
+    except OSError as error:
+        ownership.forget_record(judge.facts, place.graph, place.slug)
+        raise WorktreeError("WORKTREE_CONFLICT", f"{place.path} cannot be made: {error.strerror}.") from error
+    found = identity(place.path)
+    assert found is not None
+    made = replace(draft, device=found[0], inode=found[1])
+    ownership.write_record(judge.facts, place.graph, place.slug, Record(made, "making", target=target))
+    return made
+
+
+def fresh_nonce() -> str:
+    return secrets.token_hex(_NONCE_BYTES)
+
+
+def register(judge: Judge, worktree: Worktree) -> Worktree:
+    """`git worktree add` into the reserved folder; returns the worktree with its admin name. Call under the lock.
+
+    Raises: WORKTREE_CONFLICT; what is half made is for the caller to `undo`.
+    """
+    target = worktree.branch or worktree.base
+    result = _add(judge, worktree, target)
+    if _KNOWN_RACE in result.err and ownership.find_admin(judge.facts, worktree.nonce) is None:
+        result = _add(judge, worktree, target)
+    admin = ownership.find_admin(judge.facts, worktree.nonce)
+    if admin is None:
+        raise WorktreeError("WORKTREE_CONFLICT", f"git worktree add failed: {result.said or 'no message'}")
+    made = ownership.with_admin(worktree, admin)
+    wrong = ownership.is_intact(judge.facts, made) or _wrong_head(judge, made)
+    if wrong is not None:
+        raise WorktreeError("WORKTREE_CONFLICT", f"The new worktree is not usable: {wrong}. {result.said}".rstrip())
+    return made
+
+
+def undo(judge: Judge, place: Place, worktree: Worktree) -> None:
+    """Remove what a failed creation made: registration, files, record, empty folders. Call under the lock."""
+    admin = worktree.admin_name or ownership.find_admin(judge.facts, worktree.nonce)
+    if admin:
+        ownership.remove_registration(judge.facts, ownership.with_admin(worktree, admin))
+    if worktree.inode:
+        remove_tree(worktree.path, (worktree.device, worktree.inode))
+    ownership.forget_record(judge.facts, place.graph, place.slug)
+    remove_empty_parents(Path(worktree.path))
+
+
+def make_private_folders(folder: Path) -> None:
+    """Make missing folders with 0700. An existing last one must be a real folder of ours."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
+def remove_empty_parents(path: Path, *, count: int = 2) -> None:
+    """Remove the graph's and the repository's folder (the `count` folders above) when nothing is left in them."""
+    for folder in list(path.parents)[:count]:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+
+
+def _add(judge: Judge, worktree: Worktree, target: str) -> GitResult:
+    detach = () if worktree.branch else ("--detach",)
+    return judge.user_git(
+        "worktree",
+        "add",
+        "--quiet",
+        "--lock",
+        "--reason",
+        ownership.lock_reason(worktree.nonce),
+        "--no-checkout",
+        *detach,
+        "--",
+        worktree.path,
+        target,
+        ok=range(256),
+        timeout_s=ADD_TIMEOUT_S,
+    )
+
+
+def _wrong_head(judge: Judge, worktree: Worktree) -> str | None:
+    head = (read_regular(Path(ownership.admin_dir(judge.facts, worktree), "HEAD"), 4096) or b"").decode().strip()
+    wanted = f"ref: refs/heads/{worktree.branch}" if worktree.branch else worktree.base
+    return None if head == wanted else f"its HEAD is {head!r} instead of {wanted!r}"
