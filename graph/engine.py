@@ -62,6 +62,7 @@ class Engine:
         self._count = 0
         self._is_leaving = False
         self._is_planning = False
+        self._may_plan = False
         self._changed = anyio.Event()
         self._group: TaskGroup | None = None
         context.record = self.apply
@@ -72,6 +73,8 @@ class Engine:
             async with anyio.create_task_group() as group:
                 self._group = group
                 await begin(self)
+                # Only now: before, what an earlier driver left is being looked at, and a claim would look like it.
+                self._may_plan = True
                 self._plan()
                 while self._scopes and not self._is_leaving:
                     await self._next_change()
@@ -151,7 +154,7 @@ class Engine:
 
     def _plan(self) -> None:
         """Claim what may start now, one at a time: each claim changes the slots before the next look."""
-        if self._is_leaving or self._group is None or self._is_planning:
+        if not self._may_plan or self._is_leaving or self._group is None or self._is_planning:
             return
         self._is_planning = True
         try:
