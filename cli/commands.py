@@ -64,7 +64,7 @@ def _failed(error: GraphError, verb: Verb | None, argv: Sequence[str]) -> int:
     return report(error, command=verb.name if verb else None, as_json="--json" in options)
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType):  # type: ignore[type-arg]
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -119,7 +119,7 @@ def _unknown_verb(word: str) -> str:
 
 def _command(verb: Verb, run: Run) -> click.Command:
     @click.pass_context
-    def callback(ctx: click.Context, **given: Any) -> int:
+    def callback(ctx: click.Context, /, **given: Any) -> int:
         above = ctx.parent.params if ctx.parent else {}
         root = given.pop("root") or above.get("root")
         as_json = given.pop("json") or bool(above.get("json"))
@@ -153,7 +153,7 @@ def _parameter(param: Param) -> click.Parameter:
     )
 
 
-def _type(param: Param) -> click.ParamType | None:
+def _type(param: Param) -> Any:
     match param.kind:
         case "flag":
             return None

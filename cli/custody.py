@@ -7,6 +7,7 @@ process tree: this keeps honest and careless ones from approving themselves.
 
 import os
 import re
+from pathlib import Path
 from typing import Final
 
 from coordinate_agents.cli.invocation import Invocation
@@ -30,7 +31,8 @@ def require_outside(invocation: Invocation) -> None:
     hint = " (graph-run takes --nested)" if invocation.verb.name == "graph-run" else ""
     raise GraphError(
         "AGENT_MAY_NOT",
-        f"{invocation.verb.name} was started inside a Session of the Runtime ({how}); only verbs that read work there{hint}.",
+        f"{invocation.verb.name} was started inside a Session of the Runtime ({how}); only verbs that read work there"
+        f"{hint}.",
         kept="everything as it is",
         next="run it from your own terminal",
         recoverable=False,
@@ -61,7 +63,7 @@ def _parent(pid: int) -> int:
 
 def _read(pid: int, name: str) -> bytes:
     try:
-        with open(f"/proc/{pid}/{name}", "rb") as file:
+        with Path(f"/proc/{pid}/{name}").open("rb") as file:
             return file.read(_MAX_BYTES)
     except OSError:
         return b""

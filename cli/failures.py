@@ -4,6 +4,7 @@ Everything that goes wrong in a command passes here once. A refusal says what ha
 next. A bug of ours says where its traceback was written: a private file, since a traceback may hold anything.
 """
 
+import contextlib
 import errno
 import os
 import sys
@@ -11,6 +12,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from coordinate_agents.graph.errors import (
@@ -122,12 +124,12 @@ def _bug(error: BaseException, argv: Sequence[str]) -> GraphError:
 
 def _write_private(text: str) -> str:
     """Write to a file that only this user can read; returns its path."""
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    folder: str | None = os.path.join(state, "coordinate-agents", "crashes")
-    try:
-        os.makedirs(folder or "", mode=0o700, exist_ok=True)
-    except OSError:
-        folder = None
+    folder: Path | None = None
+    with contextlib.suppress(OSError, RuntimeError):  # no home folder, or one that cannot be written
+        state = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
+        wanted = Path(state, "coordinate-agents", "crashes")
+        wanted.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = wanted
     handle, path = tempfile.mkstemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), suffix=".txt", dir=folder)
     with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(text)

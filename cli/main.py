@@ -23,3 +23,7 @@ def run(argv: Sequence[str]) -> int:
     from coordinate_agents.cli.execute import execute
 
     return execute(invocation, argv)
+
+
+if __name__ == "__main__":
+    main()

@@ -5,16 +5,20 @@ A part is made when an operation first asks for it, so that a read verb loads ne
 
 import os
 import time
-from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from coordinate_agents.cli.discover import Place, discover
 from coordinate_agents.cli.invocation import Invocation
 from coordinate_agents.graph.errors import GraphError
-from coordinate_agents.graph.ports import Agents, Sessions, Worktrees
 from coordinate_agents.graph.runtime import Runtime
-from coordinate_agents.graph.store.store import Store
+
+if TYPE_CHECKING:
+    from coordinate_agents.cli.config import LoadedConfig
+    from coordinate_agents.graph.config import Config
+    from coordinate_agents.graph.ports import Agents, Sessions, Worktrees
+    from coordinate_agents.graph.store.store import Store
 
 
 class SystemClock:
@@ -41,14 +45,16 @@ def open_runtime(invocation: Invocation) -> Runtime | None:
         raise
     if place.runtime_worktree and invocation.verb.name == "graph-run" and not invocation.values.get("nested"):
         raise _nested(place)
+    parts = _Parts(place, is_writing=access == "write")
     runtime = Runtime(
         Path(place.root),
-        open_worktrees=lambda: _worktrees(place),
-        open_store=_store_opener(access),
-        open_sessions=_sessions,
-        open_agents=_agents,
+        open_worktrees=parts.worktrees,
+        open_store=parts.store,
+        open_sessions=parts.sessions,
+        open_agents=parts.agents,
         clock=SystemClock(),
-        state_dir=lambda: Path(place.state_dir),
+        state_dir=parts.state_dir,
+        open_config=parts.config,
     )
     if invocation.verb.name == "graph-run" and not invocation.as_json:
         from coordinate_agents.cli.progress import progress_for_terminal
@@ -57,9 +63,64 @@ def open_runtime(invocation: Invocation) -> Runtime | None:
     return runtime
 
 
+class _Parts:
+    """The factories of one place. Each is called once, by the Runtime."""
+
+    def __init__(self, place: Place, *, is_writing: bool) -> None:
+        self._place = place
+        self._is_writing = is_writing
+
+    def state_dir(self) -> Path:
+        root = self._state_root
+        if root is None:
+            return Path(self._place.state_dir)
+        from coordinate_agents.worktrees.repository import repository_key
+
+        return Path(os.path.realpath(root), repository_key(self._place.common_dir))
+
+    def store(self, state_dir: Path) -> "Store":
+        from coordinate_agents.graph.store.store import Store
+
+        return Store.open(state_dir) if self._is_writing else Store.open_readonly(state_dir)
+
+    def worktrees(self) -> "Worktrees":
+        from coordinate_agents.worktrees.worktrees import GitWorktrees
+
+        return GitWorktrees.open(self._place.root, state_root=self._state_root)
+
+    def sessions(self, folder: Path) -> "Sessions":
+        from coordinate_agents.sessions.client import SessionHosts
+
+        return SessionHosts(folder)
+
+    def agents(self, folder: Path) -> "Agents":
+        from coordinate_agents.sessions.launch import Agents
+
+        return Agents(folder, root=self._place.root)
+
+    def config(self) -> "Config":
+        from coordinate_agents.cli.config import require_trust
+
+        require_trust(self._loaded)
+        return self._loaded.config
+
+    @cached_property
+    def _state_root(self) -> str | None:
+        """The configured folder for the state; None for the one in the git dir, which stays in use once it is there."""
+        if Path(self._place.state_dir).is_dir():
+            return None
+        return self._loaded.config.state_root
+
+    @cached_property
+    def _loaded(self) -> "LoadedConfig":
+        from coordinate_agents.cli.config import load
+
+        return load(Path(self._place.root))
+
+
 def _current_folder() -> str:
     try:
-        return os.getcwd()
+        return str(Path.cwd())
     except OSError:
         raise GraphError(
             "NOT_A_REPOSITORY",
@@ -73,31 +134,11 @@ def _nested(place: Place) -> GraphError:
         "AGENT_MAY_NOT",
         f"{place.runtime_worktree} is a worktree that the Runtime made; a run started here would work on {place.root}.",
         kept="everything as it is",
-        next=f"cd {place.root} first, or add --nested",
+        next=f"cd {_quoted(place.root)} first, or add --nested",
     )
 
 
-def _store_opener(access: str) -> Callable[[Path], Store]:
-    return Store.open if access == "write" else Store.open_readonly
+def _quoted(path: str) -> str:
+    from shlex import quote
 
-
-def _worktrees(place: Place) -> Worktrees:
-    from coordinate_agents.worktrees.worktrees import GitWorktrees
-
-    opened: Any = GitWorktrees.open(place.root)
-    worktrees: Worktrees = opened
-    return worktrees
-
-
-def _sessions(folder: Path) -> Sessions:
-    from coordinate_agents.sessions.client import SessionHosts
-
-    sessions: Sessions = SessionHosts(folder)
-    return sessions
-
-
-def _agents(folder: Path) -> Agents:
-    from coordinate_agents.sessions.launch import Agents as LaunchAgents
-
-    agents: Agents = LaunchAgents(folder)
-    return agents
+    return quote(path)

@@ -44,7 +44,7 @@ def pick_graph(store: "Store", given: str | None) -> "GraphRow":
         raise GraphError(
             "TASK_NOT_FOUND",
             "There is no graph in this repository yet.",
-            next="coordinate-agents graph-init prints a graph file to begin with; coordinate-agents graph-run FILE runs it",
+            next="coordinate-agents graph-init > graph.yaml, then coordinate-agents graph-run graph.yaml",
         )
     if len(rows) == 1:
         return rows[0]

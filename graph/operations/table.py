@@ -199,9 +199,7 @@ VERBS: Final[tuple[Verb, ...]] = (
         "read",
         (
             GRAPH,
-            Param(
-                "format", "json, dot or mermaid", kind="choice", choices=("json", "dot", "mermaid"), default="json"
-            ),
+            Param("format", "json, dot or mermaid", kind="choice", choices=("json", "dot", "mermaid"), default="json"),
         ),
     ),
     Verb("graph-verify", "re-check every certificate from git alone", "read", (GRAPH,)),

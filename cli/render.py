@@ -1,0 +1,40 @@
+"""What a verb's data looks like to a person: one function per verb, found by name and imported when needed.
+
+Every function takes the JSON data and returns lines. They choose and order; they compute nothing that the data lacks.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final
+
+Lines = Sequence[str]
+
+_STATUS: Final = "render_status:status"
+_RENDERERS: Final[Mapping[str, str]] = {
+    "graph-status": _STATUS,
+    "graph-run": _STATUS,
+    "graph-stop": _STATUS,
+    "graph-integrate": _STATUS,
+    "graph-wait": _STATUS,
+    "graph-list": "render_status:graphs",
+    "graph-inspect": "render_inspect:inspect",
+    "graph-events": "render_inspect:events",
+    "graph-diff": "render_inspect:diff",
+    "graph-path": "render_setup:path",
+    "graph-export": "render_setup:export",
+    "graph-init": "render_setup:document",
+    "graph-import": "render_setup:document",
+    "graph-schema": "render_setup:as_json",
+    "graph-validate": "render_setup:validated",
+    "graph-create": "render_setup:created",
+    "graph-plan": "render_plan:plan",
+    "graph-verify": "render_setup:verified",
+    "doctor": "render_setup:doctor",
+}
+
+
+def render(verb: str, data: Mapping[str, Any]) -> Lines:
+    """The lines for this verb; its data as JSON when no function was written for it."""
+    module, _, name = _RENDERERS.get(verb, "render_setup:as_json").partition(":")
+    function: Callable[[Mapping[str, Any]], Lines] = getattr(import_module(f"coordinate_agents.cli.{module}"), name)
+    return function(data)

@@ -1,0 +1,172 @@
+"""The text of graph-inspect, graph-events and graph-diff."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from coordinate_agents.cli.layout import cell, cut, short, span, table, width
+from coordinate_agents.cli.render_status import attention
+from coordinate_agents.graph.text import counted, listed, visible_lines
+
+MAX_OUTPUT_LINES: Final = 40
+MAX_LINE: Final = 400
+
+
+def inspect(data: Mapping[str, Any]) -> list[str]:
+    """Everything of a graph or subtask, what needs a person first; or the one part that was asked for."""
+    lines = [*attention(data["attention"]), ""] if data.get("attention") else []
+    if data["part"] in ("diff", "screen", "events"):
+        return list(_part(data))
+    lines += _subtask(data) if data["subtask"] else _graph(data)
+    return lines
+
+
+def events(data: Mapping[str, Any]) -> list[str]:
+    """One line per event; also for one event of a stream."""
+    found = [data] if "seq" in data else data["events"]
+    return [_event(each) for each in found] or ["No events."]
+
+
+def diff(data: Mapping[str, Any]) -> list[str]:
+    """One line per subtask, or one subtask's diff."""
+    if "diff" in data:
+        return _safe(data["diff"])
+    return _changes(data["subtasks"]) or ["No subtask has a commit yet."]
+
+
+def _part(data: Mapping[str, Any]) -> Iterator[str]:
+    if data["part"] == "events":
+        yield from events(data)
+    elif data["part"] == "diff":
+        yield from _safe(data["diff"] or "No commit yet.") if "diff" in data else _changes(data["subtasks"])
+    elif data.get("screen") is None:
+        yield "No Session yet." if data["subtask"] else "Name a subtask to see its agent's screen."
+    else:
+        screen = data["screen"]
+        text = (screen.get("log") or {}).get("text") or screen["tail"] or "(no output)"
+        yield from visible_lines(text, max_lines=MAX_OUTPUT_LINES, limit=MAX_LINE)
+
+
+def _graph(data: Mapping[str, Any]) -> Iterator[str]:
+    graph = data["graph"]
+    yield f"{graph['id']}: {graph['state']}  {cell(graph.get('title'))}"
+    rows: list[Sequence[object]] = [("base", graph["baseCommit"]), ("revision", graph["revision"])]
+    if graph["driver"]:
+        rows.append(("driver", f"pid {graph['driver']['pid']} since {graph['driver']['since']}"))
+    if data["part"] is None:
+        rows.append(("state folder", data["stateDir"]))
+        rows.append(("ended", data["endedReason"]))
+        rows.append(("shared git state", listed(data["sharedChanges"]) if data["sharedChanges"] else None))
+    yield from table([row for row in rows if row[1] is not None], indent="  ")
+    integration = data.get("integration")
+    if integration:
+        yield f"integration: {integration['state']} {short(integration['commit'])}".rstrip()
+        yield from _checks(integration["checks"])
+        yield from _failure(integration["failure"])
+    for failure in data.get("failures", ()):
+        yield f"{cell(failure['subtask'])}:"
+        yield from _failure(failure)
+
+
+def _subtask(data: Mapping[str, Any]) -> Iterator[str]:
+    subtask = data["subtask"]
+    phase = f" ({subtask['phase']})" if subtask["phase"] else ""
+    yield cut(f"{data['graph']['id']}/{subtask['id']}: {subtask['state']}{phase}  {cell(subtask['title'])}", width())
+    session = subtask["session"]
+    rows = [
+        ("reason", subtask["reason"]),
+        ("agent", subtask["agent"]),
+        ("attempt", subtask["attempt"] or None),
+        ("time", span(subtask["elapsedS"]) or None),
+        ("needs", ", ".join(subtask["dependsOn"]) or None),
+        ("needed by", ", ".join(data.get("dependents", ())) or None),
+        ("branch", subtask["branch"]),
+        ("worktree", subtask["worktree"]),
+        ("base", subtask["base"]),
+        ("head", subtask["head"]),
+        ("verified", subtask["verifiedCommit"]),
+        ("certificate", data.get("certificate")),
+        ("session", f"{session['id']} {session['state']}" if session else None),
+    ]
+    if data["part"] is None:
+        yield from table([row for row in rows if row[1] is not None], indent="  ")
+    yield from _failure(subtask["failure"])
+    yield from _evidence(subtask["evidence"], data)
+    log = data.get("log")
+    if log and log.get("text") is not None:
+        yield f"end of {cell(log['path'])}:"
+        yield from _indented(visible_lines(log["text"], max_lines=MAX_OUTPUT_LINES, limit=MAX_LINE))
+    refs = data.get("refs") or {}
+    if refs:
+        yield "kept in git:"
+        yield from table([(short(commit), name) for name, commit in refs.items()], indent="  ")
+
+
+def _evidence(evidence: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Iterator[str]:
+    facts = data.get("facts", ())
+    if facts:
+        yield "facts:"
+        yield from (f"  {cell(fact)}" for fact in facts)
+    if evidence:
+        paths = evidence["paths"]
+        if paths["count"]:
+            yield f"changed: {listed(paths['first'], total=paths['count'], first=8)}"
+        if evidence["outsideScope"]:
+            yield f"outside its write intent: {listed(evidence['outsideScope'], first=8)}"
+        yield from (f"warning: {cell(each)}" for each in evidence.get("warnings", ()))
+    yield from _checks(data.get("checks") or (evidence or {}).get("checks", ()))
+
+
+def _checks(checks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for check in checks:
+        code = f", exit code {check['exitCode']}" if check["exitCode"] else ""
+        yield f"check {cell(check['name'])}: {check['outcome']}{code}, {span(check['durationMs'] / 1000)}"
+        if check["outcome"] != "passed":
+            if check["logPath"]:
+                yield f"  log: {cell(check['logPath'])}"
+            yield from _indented(visible_lines(check.get("tail", ""), max_lines=MAX_OUTPUT_LINES, limit=MAX_LINE))
+
+
+def _failure(failure: Mapping[str, Any] | None) -> Iterator[str]:
+    if not failure:
+        return
+    yield f"{failure['code']}: {cell(failure['message'])}"
+    if failure["logPath"]:
+        yield f"  log: {cell(failure['logPath'])}"
+    yield from _indented(visible_lines(failure["tail"], max_lines=MAX_OUTPUT_LINES, limit=MAX_LINE))
+    if failure.get("kept"):
+        yield f"Kept: {cell(failure['kept'])}"
+    if failure["next"]:
+        yield f"Next: {cell(failure['next'])}"
+
+
+def _event(event: Mapping[str, Any]) -> str:
+    when = event["time"][:19].replace("T", " ")
+    who = event["subtaskId"] or ""
+    data = json.dumps(event["data"], ensure_ascii=False, separators=(", ", ": "))
+    text = "" if data == "{}" else data.strip("{}")
+    return cut(f"{event['seq']:>6}  {when}  {event['type']:<20}  {cell(who)}  {cell(text)}".rstrip(), width())
+
+
+def _changes(changes: Sequence[Mapping[str, Any]]) -> list[str]:
+    rows = [
+        (
+            each["id"],
+            short(each["commit"]),
+            "" if each["verified"] else "not verified",
+            counted(each["files"], "file"),
+            f"+{each['insertions']}",
+            f"-{each['deletions']}",
+        )
+        for each in changes
+    ]
+    return table(rows)
+
+
+def _safe(text: str) -> list[str]:
+    """A diff line by line: tabs stay readable, everything else that would act on the terminal is shown."""
+    return [cell(line.replace("\t", "    ")) for line in text.splitlines()]
+
+
+def _indented(lines: Sequence[str]) -> Iterator[str]:
+    return (f"  | {line}" for line in lines)

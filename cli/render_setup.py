@@ -1,0 +1,75 @@
+"""The text of the verbs around a run: starter and imported files, validation, creation, paths, the doctor."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from coordinate_agents.cli.layout import cell, short, table
+from coordinate_agents.graph.text import counted
+
+_MARKS: Final = {"ok": "ok   ", "warn": "WARN ", "error": "ERROR"}
+
+
+def as_json(data: Mapping[str, Any]) -> list[str]:
+    return [json.dumps(data, indent=2)]
+
+
+def document(data: Mapping[str, Any]) -> list[str]:
+    """The text of a graph file as it is, notes as comments before it: both may be written to a file."""
+    notes = [f"# {cell(note)}" for note in data.get("notes", ())]
+    return [*notes, data["document"].removesuffix("\n")]
+
+
+def export(data: Mapping[str, Any]) -> list[str]:
+    return [data["text"]] if "text" in data else as_json(data)
+
+
+def path(data: Mapping[str, Any]) -> list[str]:
+    """The path alone, as it is: it is read by `cd "$(…)"`."""
+    return [data["path"]]
+
+
+def validated(data: Mapping[str, Any]) -> list[str]:
+    graph = data["graph"]
+    lines = [
+        f"{graph['id']} is valid: {counted(graph['subtasks'], 'subtask')}, "
+        f"{counted(graph['edges'], 'dependency').replace('dependencys', 'dependencies')}, "
+        f"at most {graph['maxConcurrency']} at a time"
+    ]
+    for each in data.get("warnings", ()):
+        lines.append(f"warning: {each['line']}:{each['column']}: {cell(each['message'])}")
+    return lines
+
+
+def created(data: Mapping[str, Any]) -> list[str]:
+    graph = data["graph"]
+    if data.get("created") is False:
+        what = "was recorded before, with the same content"
+    else:
+        what = f"recorded on base {short(graph.get('baseCommit'))}"
+    return [f"{graph['id']}: {what}", f"Next: coordinate-agents graph-run {graph['id']}"]
+
+
+def verified(data: Mapping[str, Any]) -> list[str]:
+    """One line per certificate."""
+    items: Sequence[Mapping[str, Any]] = data.get("items") or data.get("certificates") or data.get("subtasks") or ()
+    if not items:
+        return as_json(data)
+    rows = [
+        (each.get("subtask") or each.get("id"), each.get("outcome"), each.get("message") or each.get("reason"))
+        for each in items
+    ]
+    return table(rows)
+
+
+def doctor(data: Mapping[str, Any]) -> list[str]:
+    """Errors and warnings with their next step; what is fine in one line each."""
+    lines = []
+    for finding in data["findings"]:
+        lines.append(f"{_MARKS[finding['level']]}  {cell(finding['what'])}: {cell(finding['said'])}")
+        if finding["next"]:
+            lines.append(f"       Next: {cell(finding['next'])}")
+    counts = data["counts"]
+    lines.append("")
+    lines.append(f"{counts['ok']} ok, {counted(counts['warn'], 'warning')}, {counted(counts['error'], 'error')}")
+    return lines

@@ -1,0 +1,133 @@
+"""The text of graph-status and graph-list: what needs a person first, then one line per subtask, bounded."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from coordinate_agents.cli.layout import cell, cut, short, span, table, width
+from coordinate_agents.graph.text import counted
+
+PROGRAM: Final = "coordinate-agents"
+# Up to so many subtasks each gets a line; in a larger graph the quiet ones are only counted.
+MAX_ROWS: Final = 60
+MAX_ATTENTION: Final = 8
+# Which subtasks of a large graph are worth a line, most wanted first.
+_WORTH: Final = ("FAILED", "RUNNING", "STOPPED", "READY", "BLOCKED", "WAITING", "SUCCEEDED")
+
+
+def status(data: Mapping[str, Any]) -> list[str]:
+    """A graph: headline, attention with the commands to paste, subtasks, counts, integration, what to do next."""
+    graph = data["graph"]
+    lines = [*_headline(graph)]
+    if data.get("attention"):
+        lines += ["", *attention(data["attention"])]
+    if data.get("subtasks"):
+        lines += ["", *_subtasks(data["subtasks"])]
+    if data.get("frontier"):
+        lines += ["", _counts(data["frontier"])]
+    lines += _integration(data.get("integration"))
+    lines += _next(data)
+    return lines
+
+
+def graphs(data: Mapping[str, Any]) -> list[str]:
+    """One line per graph."""
+    if not data["graphs"]:
+        return [f"No graph yet. Begin with: {PROGRAM} graph-init > graph.yaml"]
+    rows: list[Sequence[object]] = [("GRAPH", "STATE", "DONE", "CREATED", "DRIVER", "TITLE")]
+    for graph in data["graphs"]:
+        done = f"{graph['frontier']['succeeded']}/{graph['subtasks']}"
+        driver = f"pid {graph['driver']['pid']}" if graph["driver"] else ""
+        created = graph["createdAt"][:16].replace("T", " ")
+        rows.append((graph["id"], graph["state"], done, created, driver, graph["title"]))
+    return table(rows)
+
+
+def attention(items: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Each with what it asks and the command that would settle it."""
+    lines = ["Needs a person:"]
+    for item in items[:MAX_ATTENTION]:
+        who = f" {cell(item['subtask'])}" if item["subtask"] else ""
+        lines.append(cut(f"  {item['kind']}{who}: {cell(item['question'] or 'no reason was given')}", width()))
+        if item["next"]:
+            lines.append(f"    {cell(item['next'])}")
+    if len(items) > MAX_ATTENTION:
+        lines.append(f"  … and {len(items) - MAX_ATTENTION} more")
+    return lines
+
+
+def _headline(graph: Mapping[str, Any]) -> Iterator[str]:
+    yield cut(f"{graph['id']}: {graph['state']}  {cell(graph['title'])}", width())
+    parts = [f"base {short(graph['baseCommit'])}"]
+    if graph.get("baseBehind"):
+        parts.append(f"{counted(graph['baseBehind'], 'commit')} behind")
+    if graph["revision"] > 1:
+        parts.append(f"revision {graph['revision']}")
+    driver = graph["driver"]
+    if driver:
+        stopped = ", stopped" if driver.get("life") == "stopped" else ""
+        parts.append(f"driven by pid {driver['pid']} since {driver['since'][:19].replace('T', ' ')} UTC{stopped}")
+    yield ", ".join(parts)
+
+
+def _subtasks(subtasks: Sequence[Mapping[str, Any]]) -> list[str]:
+    shown = subtasks
+    if len(subtasks) > MAX_ROWS:
+        by_worth = sorted(subtasks, key=lambda each: (_WORTH.index(each["state"]), each["id"]))
+        shown = sorted(by_worth[:MAX_ROWS], key=lambda each: str(each["id"]))
+    rows: list[Sequence[object]] = [("SUBTASK", "STATE", "PHASE", "AGENT", "TRY", "TIME", "REASON")]
+    rows += [_row(each) for each in shown]
+    lines = table(rows)
+    if len(shown) < len(subtasks):
+        left = len(subtasks) - len(shown)
+        lines.append(f"… and {counted(left, 'more subtask')}; --json lists them all")
+    return lines
+
+
+def _row(subtask: Mapping[str, Any]) -> Sequence[object]:
+    reason = subtask["reason"]
+    if reason is None and subtask["verifiedCommit"]:
+        reason = f"verified {short(subtask['verifiedCommit'])}"
+    return (
+        subtask["id"],
+        subtask["state"],
+        subtask["phase"],
+        subtask["agent"],
+        subtask["attempt"] or "",
+        span(subtask["elapsedS"]),
+        reason,
+    )
+
+
+def _counts(frontier: Mapping[str, int]) -> str:
+    total = sum(frontier.values())
+    parts = [f"{count} {place}" for place, count in frontier.items() if count]
+    return f"{counted(total, 'subtask')}: {', '.join(parts)}"
+
+
+def _integration(integration: Mapping[str, Any] | None) -> list[str]:
+    if not integration:
+        return []
+    line = f"integration: {integration['state']}"
+    if integration["commit"]:
+        line += f" {short(integration['commit'])}"
+    if integration["branch"]:
+        line += f" on {cell(integration['branch'])}"
+    lines = [line]
+    if integration["worktree"]:
+        lines.append(f"  {cell(integration['worktree'])}")
+    return lines
+
+
+def _next(data: Mapping[str, Any]) -> list[str]:
+    """What a person would do next, where the state alone says it."""
+    graph, state = data["graph"]["id"], data["graph"]["state"]
+    if data["graph"]["driver"]:
+        return []
+    running = data.get("frontier", {}).get("running", 0)
+    if state == "CREATED" or running or (state == "STOPPED" and data["frontier"]["ready"]):
+        return ["", f"Next: {PROGRAM} graph-run {graph}"]
+    if state == "SUCCEEDED":
+        return ["", f"Next: {PROGRAM} graph-integrate {graph}"]
+    if state in ("FAILED", "STOPPED") and not data.get("integration"):
+        return ["", f"Next, when the cause is settled: {PROGRAM} graph-run {graph} --retry-failed"]
+    return []

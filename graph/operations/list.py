@@ -1,0 +1,21 @@
+"""graph-list: every graph of this repository, newest last, with its state and counts."""
+
+from dataclasses import dataclass
+
+from coordinate_agents.graph.operations.table import Result
+from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.store.lease import holder
+from coordinate_agents.graph.view import graph_overview
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    pass
+
+
+def execute(runtime: Runtime, request: Request) -> Result:
+    store = runtime.store
+    graphs = [
+        graph_overview(row, store.runs(row.id), driver=holder(runtime.state_dir, row.id)) for row in store.graphs()
+    ]
+    return Result({"graphs": graphs})

@@ -1,0 +1,34 @@
+"""graph-path: the worktree of a subtask, for `cd "$(cag path GRAPH SUBTASK)"`. Without a subtask: the integration's."""
+
+from dataclasses import dataclass
+
+from coordinate_agents.graph.errors import GraphError
+from coordinate_agents.graph.operations.loading import pick_subtask
+from coordinate_agents.graph.operations.status import status_of
+from coordinate_agents.graph.operations.table import Result
+from coordinate_agents.graph.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    graph: str | None = None
+    subtask: str | None = None
+
+
+def execute(runtime: Runtime, request: Request) -> Result:
+    """Raises: TASK_STATE_CONFLICT when there is no worktree (yet, or any more)."""
+    row, subtask = pick_subtask(runtime.store, request.graph, request.subtask)
+    status = status_of(runtime, row.id)
+    if subtask is None:
+        made, what = status["integration"] or {}, f"The integration of graph {row.id}"
+    else:
+        made = next(each for each in status["subtasks"] if each["id"] == subtask)
+        what = f"Subtask {subtask} of graph {row.id}"
+    if not made.get("worktree"):
+        raise GraphError(
+            "TASK_STATE_CONFLICT",
+            f"{what} has no worktree: it is {made.get('state', 'not started')}.",
+            next=f"coordinate-agents graph-status {row.id}",
+            facts={"taskId": row.id, "subtaskId": subtask},
+        )
+    return Result({"path": made["worktree"], "branch": made["branch"], "graph": row.id, "subtask": subtask})

@@ -1,0 +1,370 @@
+"""A graph's record as the JSON shapes that status and all driving verbs answer with (contract section 13).
+
+Works on the stored rows as they are: plain JSON in, plain JSON out, in one pass. A read verb therefore builds none of
+the value classes, whose making costs more than everything else that it does. Computes states and reasons; decides
+nothing. Text stays as recorded: the edge makes it safe for a terminal.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from coordinate_agents.graph.frontier import PLACES, Frontier, RunState
+from coordinate_agents.graph.states import GraphState, graph_state
+
+if TYPE_CHECKING:
+    from coordinate_agents.graph.snapshot import Snapshot
+    from coordinate_agents.graph.store.lease import Holder
+    from coordinate_agents.graph.store.rows import GraphRow, RunRow
+
+PROGRAM: Final = "coordinate-agents"
+# Kinds of attention, most urgent first.
+KINDS: Final = ("shared", "disk", "auth", "input", "conflict", "quota", "failed", "review")
+
+# A failure's code -> the kind of attention; any other code is "failed".
+_KIND_OF_CODE: Final[Mapping[str, str]] = {
+    "AUTH_REQUIRED": "auth",
+    "AWAITING_INPUT": "input",
+    "BASE_CONFLICT": "conflict",
+    "DISK_FULL": "disk",
+    "DISK_LOW": "disk",
+    "INTEGRATION_CONFLICT": "conflict",
+    "QUOTA_EXHAUSTED": "quota",
+    "RATE_LIMITED": "quota",
+    "SHARED_STATE_CHANGED": "shared",
+}
+_NAMED_IN_REASON: Final = 3
+
+
+def status_data(
+    row: "GraphRow", snapshot: "Snapshot", *, driver: "Holder | None", now: float, base_behind: int | None = None
+) -> dict[str, Any]:
+    """`data` of graph-status for a state in memory."""
+    from coordinate_agents.graph.codec import to_plain
+
+    runs = {str(run.id): to_plain(run) for run in snapshot.runs.values()}
+    tasks = [
+        {"id": task.id, "title": task.title, "agent": task.agent, "depends_on": task.depends_on}
+        for task in snapshot.graph.tasks
+    ]
+    document = {"max_concurrency": snapshot.graph.max_concurrency, "tasks": tasks}
+    return _status(row, document, runs, to_plain(snapshot.summary), driver, now, base_behind)
+
+
+def status_of_rows(
+    row: "GraphRow",
+    runs: "Iterable[RunRow]",
+    *,
+    driver: "Holder | None",
+    now: float,
+    base_behind: int | None = None,
+) -> dict[str, Any]:
+    """`data` of graph-status from the store's rows. `base_behind` None: not looked at."""
+    by_id = {each.subtask_id: json.loads(each.row) for each in runs}
+    summary = json.loads(row.summary) if row.summary else {}
+    return _status(row, json.loads(row.document), by_id, summary, driver, now, base_behind)
+
+
+def graph_overview(row: "GraphRow", runs: "Iterable[RunRow]", *, driver: "Holder | None") -> dict[str, Any]:
+    """One line of graph-list: the graph with its state and counts."""
+    tasks = json.loads(row.document)["tasks"]
+    states = {each.subtask_id: json.loads(each.row) for each in runs}
+    summary = json.loads(row.summary) if row.summary else {}
+    frontier = _frontier(tasks, states)
+    return {
+        "id": row.id,
+        "title": row.title,
+        "state": _graph_state(frontier, summary, driver),
+        "revision": row.revision,
+        "createdAt": iso(row.created_at),
+        "subtasks": len(tasks),
+        "frontier": {place: frontier.counts()[place] for place in PLACES},
+        "driver": _driver(driver),
+    }
+
+
+def iso(seconds: float) -> str:
+    """The time in UTC with milliseconds, as every JSON answer writes it."""
+    whole = int(seconds)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{int((seconds - whole) * 1000):03d}Z"
+
+
+def _status(
+    row: "GraphRow",
+    document: Mapping[str, Any],
+    runs: Mapping[str, Mapping[str, Any]],
+    summary: Mapping[str, Any],
+    driver: "Holder | None",
+    now: float,
+    base_behind: int | None,
+) -> dict[str, Any]:
+    tasks = sorted(document["tasks"], key=lambda task: task["id"])
+    frontier = _frontier(tasks, runs)
+    blockers = frontier.all_blockers()
+    subtasks = [_subtask(task, runs.get(task["id"], {}), frontier, blockers, driver, now) for task in tasks]
+    return {
+        "graph": {
+            "id": row.id,
+            "title": row.title,
+            "state": _graph_state(frontier, summary, driver),
+            "revision": row.revision,
+            "baseCommit": row.base_commit,
+            "baseBehind": base_behind,
+            "maxConcurrency": document["max_concurrency"],
+            "generation": row.generation,
+            "driver": _driver(driver),
+        },
+        "attention": _attention(row.id, subtasks, runs, summary),
+        "subtasks": subtasks,
+        "frontier": {place: frontier.counts()[place] for place in PLACES},
+        "integration": _integration(summary.get("integration", {})),
+        "review": None,
+    }
+
+
+def _frontier(tasks: Sequence[Mapping[str, Any]], runs: Mapping[str, Mapping[str, Any]]) -> Frontier:
+    return Frontier(
+        {task["id"]: task["depends_on"] for task in tasks},
+        {task["id"]: _run_state(runs[task["id"]]) for task in tasks if task["id"] in runs},
+    )
+
+
+def _run_state(run: Mapping[str, Any]) -> RunState:
+    state: RunState = run.get("state", "idle")
+    return "base-conflict" if state == "idle" and run.get("conflict") else state
+
+
+def _graph_state(frontier: Frontier, summary: Mapping[str, Any], driver: "Holder | None") -> GraphState:
+    return graph_state(
+        places={str(place): count for place, count in frontier.counts().items()},
+        integration=summary.get("integration", {}).get("state", "none"),
+        is_driven=driver is not None,
+        was_started=summary.get("was_started", False),
+    )
+
+
+def _driver(driver: "Holder | None") -> dict[str, Any] | None:
+    if driver is None:
+        return None
+    return {"pid": driver.pid, "since": iso(driver.since), "life": driver.life}
+
+
+def _subtask(
+    task: Mapping[str, Any],
+    run: Mapping[str, Any],
+    frontier: Frontier,
+    blockers: Mapping[Any, Sequence[str]],
+    driver: "Holder | None",
+    now: float,
+) -> dict[str, Any]:
+    worktree = run.get("worktree") or {}
+    place = frontier.place(task["id"])
+    return {
+        "id": task["id"],
+        "title": task["title"],
+        "state": place.upper(),
+        "phase": run.get("phase"),
+        "reason": _reason(task, run, place, frontier, blockers, driver),
+        "agent": run.get("agent") or task["agent"],
+        "attempt": run.get("attempt", 0),
+        "dependsOn": list(task["depends_on"]),
+        "branch": worktree.get("branch"),
+        "worktree": worktree.get("path"),
+        "base": run.get("base"),
+        "head": run.get("head"),
+        "verifiedCommit": run.get("verified_commit"),
+        "summary": None,
+        "startedAt": _time(run.get("started_at")),
+        "endedAt": _time(run.get("ended_at")),
+        "elapsedS": _elapsed(run, place, now),
+        "evidence": evidence_json(run.get("evidence")),
+        "failure": failure_json(run.get("failure")),
+        "usage": None,
+        "session": _session(run),
+    }
+
+
+def _reason(
+    task: Mapping[str, Any],
+    run: Mapping[str, Any],
+    place: str,
+    frontier: Frontier,
+    blockers: Mapping[Any, Sequence[str]],
+    driver: "Holder | None",
+) -> str | None:
+    """Why it stands where it stands, in words; None when there is nothing to say."""
+    if place == "waiting":
+        missing = [other for other in task["depends_on"] if frontier.state(other) != "succeeded"]
+        return f"waits for {_named(missing)}"
+    if place == "blocked":
+        conflict = run.get("conflict")
+        if conflict:
+            return f"BASE_CONFLICT: {_conflict_words(conflict)}"
+        return "blocked by " + _named([f"{other} ({_bad_word(frontier, other)})" for other in blockers[task["id"]]])
+    if place == "ready":
+        last = run.get("reason")
+        return f"{'waits for a slot' if driver else 'not started'}{f'; last attempt: {last}' if last else ''}"
+    if place == "running" and driver is None:
+        return f"nobody drives the graph; {PROGRAM} graph-run goes on with it"
+    reason: str | None = run.get("reason")
+    return reason
+
+
+def _bad_word(frontier: Frontier, subtask: str) -> str:
+    state = frontier.state(subtask)  # type: ignore[arg-type]
+    return "base conflict" if state == "base-conflict" else state
+
+
+def _named(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMED_IN_REASON])
+    return shown if len(names) <= _NAMED_IN_REASON else f"{shown} and {len(names) - _NAMED_IN_REASON} more"
+
+
+def _conflict_words(conflict: Mapping[str, Any]) -> str:
+    return f"{' and '.join(conflict['pair'])} do not merge in {_named(conflict.get('paths', ()))}"
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else iso(seconds)
+
+
+def _elapsed(run: Mapping[str, Any], place: str, now: float) -> float | None:
+    started = run.get("started_at")
+    if started is None:
+        return None
+    ended = now if place == "running" else run.get("ended_at")
+    return None if ended is None else round(max(0.0, ended - started), 3)
+
+
+def _session(run: Mapping[str, Any]) -> dict[str, Any] | None:
+    if not run.get("session"):
+        return None
+    end = run.get("turn_end") or {}
+    state = "busy" if run.get("session_live") else "starting"
+    if end:
+        state = "failed" if end.get("cause") in ("spawn-failed", "host-lost") else "exited"
+    return {
+        "id": run["session"],
+        "state": state,
+        "agent": run.get("agent"),
+        "worktree": (run.get("worktree") or {}).get("path"),
+        "pid": run.get("session_pid"),
+    }
+
+
+def evidence_json(evidence: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The evidence of one head; None when nothing was looked at."""
+    if not evidence:
+        return None
+    return {
+        "commit": evidence.get("commit"),
+        "base": evidence["base"],
+        "paths": {"count": evidence.get("paths_count", 0), "first": list(evidence.get("paths_first", ()))},
+        "checks": [check_json(check) for check in evidence.get("checks", ())],
+        "outsideScope": list(evidence.get("outside_scope", ())),
+        "warnings": list(evidence.get("warnings", ())),
+    }
+
+
+def check_json(check: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": check["name"],
+        "outcome": check["outcome"],
+        "exitCode": check.get("exit_code"),
+        "durationMs": check.get("duration_ms", 0),
+        "logPath": check.get("log_path"),
+    }
+
+
+def failure_json(failure: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Why it did not succeed; None when it did, or did not end."""
+    if not failure:
+        return None
+    return {
+        "code": failure["code"],
+        "message": failure["message"],
+        "check": failure.get("check"),
+        "exitCode": failure.get("exit_code"),
+        "signal": failure.get("signal"),
+        "tail": failure.get("tail", ""),
+        "logPath": failure.get("log_path"),
+        "kept": failure.get("kept"),
+        "next": failure.get("next"),
+    }
+
+
+def _integration(integration: Mapping[str, Any]) -> dict[str, Any] | None:
+    state = integration.get("state", "none")
+    if state == "none":
+        return None
+    worktree = integration.get("worktree") or {}
+    conflict = None
+    if state == "conflict":
+        conflict = {
+            "subtasks": list(integration.get("pair", ())),
+            "paths": list(integration.get("paths", ())),
+            "applied": [head["name"] for head in integration.get("applied", ())],
+        }
+    return {
+        "state": state,
+        "branch": worktree.get("branch"),
+        "worktree": worktree.get("path"),
+        "commit": integration.get("commit"),
+        "conflict": conflict,
+        "checks": [check_json(check) for check in integration.get("checks", ())],
+        "failure": failure_json(integration.get("failure")),
+    }
+
+
+def _attention(
+    graph: str, subtasks: Sequence[Mapping[str, Any]], runs: Mapping[str, Mapping[str, Any]], summary: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """What needs a person, most urgent kind first, then the integration, then subtasks in id order."""
+    found = [*_graph_attention(graph, summary)]
+    for subtask in subtasks:
+        item = _subtask_attention(graph, subtask, runs.get(subtask["id"], {}))
+        if item is not None:
+            found.append(item)
+    return sorted(found, key=lambda item: KINDS.index(item["kind"]))
+
+
+def _graph_attention(graph: str, summary: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    changes = summary.get("shared_changes", ())
+    if changes:
+        accept = f"{PROGRAM} graph-resume {graph} --accept-shared {summary.get('shared_fingerprint')}"
+        what = f"shared git state changed: {_named(changes)}"
+        yield _item(None, "shared", what, summary.get("shared_since"), accept)
+    integration = summary.get("integration", {})
+    if integration.get("state") == "conflict":
+        where = f"integration: {_conflict_words(integration)}"
+        yield _item(None, "conflict", where, None, f"{PROGRAM} graph-integrate {graph} --continue")
+    failure = integration.get("failure")
+    if integration.get("state") == "failed" and failure:
+        following = failure.get("next") or f"{PROGRAM} graph-inspect {graph} --part failure"
+        yield _item(None, _kind(failure), f"integration: {failure['message']}", None, following)
+
+
+def _subtask_attention(graph: str, subtask: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any] | None:
+    inspect = f"{PROGRAM} graph-inspect {graph} {subtask['id']}"
+    since = run.get("phase_since")
+    if subtask["phase"] == "awaiting-input":
+        return _item(subtask["id"], "input", run.get("reason"), since, f"{inspect} --part screen")
+    if subtask["phase"] == "throttled":
+        return _item(subtask["id"], "quota", run.get("reason"), since, inspect)
+    if run.get("conflict") and subtask["state"] == "BLOCKED":
+        question = f"its prerequisites {_conflict_words(run['conflict'])}"
+        return _item(subtask["id"], "conflict", question, run.get("ended_at"), inspect)
+    if subtask["state"] != "FAILED":
+        return None
+    failure = run.get("failure") or {"code": "", "message": subtask["reason"]}
+    following = failure.get("next") or f"{inspect} --part failure"
+    return _item(subtask["id"], _kind(failure), failure["message"], run.get("ended_at"), following)
+
+
+def _kind(failure: Mapping[str, Any]) -> str:
+    return _KIND_OF_CODE.get(failure["code"], "failed")
+
+
+def _item(subtask: str | None, kind: str, question: str | None, since: float | None, following: str) -> dict[str, Any]:
+    return {"subtask": subtask, "kind": kind, "question": question, "since": _time(since), "next": following}
