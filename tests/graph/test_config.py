@@ -160,7 +160,7 @@ worktreeRoot: ""
         "10:9: a command needs `run`, a string or an argument list",
         "10:24: '&&' is for a shell, and a string is not run by one; write [sh, -c, 'make && make'] for a shell, or an "
         "argument list",
-        "10:57: 'soon' is not a duration; write 90s, 45m, 2h, 1h30m or seconds, at most a year",
+        "10:58: 'soon' is not a duration; write 90s, 45m, 2h, 1h30m or seconds, at most a year",
         "11:8: path '/etc/passwd' is absolute; write it relative",
         "11:21: path '../x' holds '..' and may leave its folder; write it without",
         '12:8: \'!x\' begins with "!": patterns only add; a name that begins so is "./!name"',
