@@ -61,7 +61,9 @@ def run_through(size: int) -> None:
                 queue.discard(changed)
 
     def start() -> None:
-        for each in plan(queue, running.values(), tasks, limits).start:
+        made = plan(queue.candidates(running), running.values(), tasks, limits)
+        queue.park(made.deferred)
+        for each in made.start:
             running[each.subtask] = Running(each.subtask, writes=tasks[each.subtask].writes)
 
     while not frontier.is_ended:

@@ -9,17 +9,14 @@ slot before any new start.
 
 import heapq
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 from coordinate_agents.graph.model import SubtaskId, Task
 from coordinate_agents.graph.scope import ScopeIndex, parse_pattern
 
 Reason = Literal["CLOSED", "MAX_STARTS", "SLOTS", "PRECEDENCE", "AGENT_PAUSED", "RESOURCE", "WRITE_INTENT_CONFLICT"]
-
-# In a plan that explains only what it had to look at, so many deferrals are kept; the rest are only counted.
-DEFERRED_KEPT: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +79,10 @@ class ReadyQueue:
     """The ready subtasks in starting order. Adding and removing cost O(log n); reading the first k, O(k log k).
 
     A removed entry stays in the heap until it reaches the top or the dead are the majority.
+
+    Those in conflict with a running subtask can be parked behind it, so that a plan does not look at thousands of
+    them again and again. Nobody has to remember to bring them back: `candidates` is told who runs, and whoever is
+    parked behind somebody else comes back by itself.
     """
 
     def __init__(self, tasks: Mapping[SubtaskId, Task], longest: Mapping[SubtaskId, int]) -> None:
@@ -90,10 +91,12 @@ class ReadyQueue:
         self._longest = longest
         self._heap: list[tuple[int, int, SubtaskId]] = []
         self._entries: dict[SubtaskId, tuple[int, int, SubtaskId]] = {}
+        self._parked: dict[SubtaskId, list[SubtaskId]] = {}
+        self._is_parked: set[SubtaskId] = set()
 
     def add(self, subtask: SubtaskId) -> None:
         """Put it in its place; nothing when it is there already. Raises: KeyError for an unknown id."""
-        if subtask in self._entries:
+        if subtask in self:
             return
         entry = (-self._tasks[subtask].priority, -self._longest[subtask], subtask)
         self._entries[subtask] = entry
@@ -102,17 +105,36 @@ class ReadyQueue:
 
     def discard(self, subtask: SubtaskId) -> None:
         """Take it out; nothing when it is not there."""
+        self._is_parked.discard(subtask)
         if self._entries.pop(subtask, None) is not None:
             self._sweep()
 
+    def park(self, deferred: Iterable[Deferred]) -> None:
+        """Set those aside that are in write conflict with one other subtask, until that one does not run any more."""
+        for each in deferred:
+            if each.reason == "WRITE_INTENT_CONFLICT" and each.other is not None and each.subtask in self._entries:
+                self.discard(each.subtask)
+                self._is_parked.add(each.subtask)
+                self._parked.setdefault(each.other, []).append(each.subtask)
+
+    def candidates(self, running: Container[SubtaskId]) -> Iterator[SubtaskId]:
+        """First to start first, without those parked behind one of `running`. Lazy; see `__iter__`."""
+        for other in [other for other in self._parked if other not in running]:
+            for subtask in self._parked.pop(other):
+                # It may have been taken out meanwhile, and even put in again.
+                if subtask in self._is_parked:
+                    self._is_parked.discard(subtask)
+                    self.add(subtask)
+        return iter(self)
+
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._entries) + len(self._is_parked)
 
     def __contains__(self, subtask: object) -> bool:
-        return subtask in self._entries
+        return subtask in self._entries or subtask in self._is_parked
 
     def __iter__(self) -> Iterator[SubtaskId]:
-        """First to start first. Lazy; the queue must not change meanwhile."""
+        """First to start first, without the parked. Lazy; the queue must not change meanwhile."""
         heap = self._heap
         # The next in order is always a child of one already given: a heap of positions finds it without popping.
         open_positions = [(heap[0], 0)] if heap else []
@@ -158,8 +180,7 @@ def plan(
             admission.consider(subtask)
             if explain == "starts" and admission.is_full:
                 break
-    deferred = admission.deferred if explain == "all" else admission.deferred[:DEFERRED_KEPT]
-    return Plan(tuple(admission.started), tuple(deferred))
+    return Plan(tuple(admission.started), tuple(admission.deferred))
 
 
 def longest_remaining(depends_on: Mapping[SubtaskId, Sequence[SubtaskId]]) -> Mapping[SubtaskId, int]:
@@ -269,6 +290,8 @@ class _Admission:
         return None if reason is None else Deferred(subtask, "AGENT_PAUSED", f"agent {agent} is paused: {reason}")
 
     def _lacking_token(self, task: Task) -> Deferred | None:
+        if not task.needs:
+            return None
         for token, wanted in sorted(Counter(task.needs).items()):
             total, free = self._limits.resources.get(token, 0), self._tokens[token]
             if wanted > free:

@@ -217,6 +217,63 @@ def test_queue_equals_a_sorted_list_after_any_acts(places: list[tuple[int, int]]
         assert len(queue) == len(expected)
 
 
+def test_parked_subtask_comes_back_when_the_one_in_its_way_has_ended() -> None:
+    known = tasks(task(A, writes="src/**"), task(B, writes="src/x"), task(C, writes="src/y"), task(D))
+    queue = ReadyQueue(known, dict.fromkeys(known, 1))
+    for each in (B, C, D):
+        queue.add(each)
+    made = plan(queue.candidates({A}), [running(known[A])], known, Limits(4))
+    queue.park(made.deferred)
+    assert (list(queue.candidates({A})), len(queue), B in queue) == (["d"], 3, True)
+    queue.discard(C)
+    queue.add(B)
+    assert (list(queue.candidates({A})), len(queue), C in queue) == (["d"], 2, False)
+    assert list(queue.candidates({D})) == ["b", "d"]
+
+
+def test_parked_subtask_that_was_taken_out_and_put_in_again_is_there_once() -> None:
+    queue = queue_of((A, 0, 1), (B, 0, 1))
+    queue.park([Deferred(B, "WRITE_INTENT_CONFLICT", "", C, ("x", "x"))])
+    queue.discard(B)
+    queue.add(B)
+    assert list(queue.candidates({C})) == ["a", "b"]
+    assert list(queue.candidates(())) == ["a", "b"]
+    assert len(queue) == 2
+
+
+def test_only_a_write_conflict_with_somebody_parks() -> None:
+    queue = queue_of((A, 0, 1), (B, 0, 1))
+    queue.park(
+        [Deferred(A, "SLOTS", ""), Deferred(B, "PRECEDENCE", "", C), Deferred(D, "WRITE_INTENT_CONFLICT", "", C)]
+    )
+    assert list(queue.candidates({C})) == ["a", "b"]
+
+
+@given(
+    writes=st.lists(st.sampled_from(["src/**", "src/a/**", "src/b", "lib/**", "lib/x"]), min_size=1, max_size=12),
+    slots=st.integers(1, 4),
+    ends=st.lists(st.integers(0, 11), min_size=40, max_size=40),
+)
+def test_parking_never_changes_what_starts(writes: list[str], slots: int, ends: list[int]) -> None:
+    known = tasks(*(task(SubtaskId(f"{at:02d}"), writes=text) for at, text in enumerate(writes)))
+    queue, plain = (ReadyQueue(known, dict.fromkeys(known, 1)) for _ in range(2))
+    for name in known:
+        queue.add(name)
+        plain.add(name)
+    now: dict[SubtaskId, Running] = {}
+    for end in ends:
+        made = plan(queue.candidates(now), now.values(), known, Limits(slots))
+        assert made.start == plan(plain, now.values(), known, Limits(slots)).start
+        queue.park(made.deferred)
+        for start in made.start:
+            queue.discard(start.subtask)
+            plain.discard(start.subtask)
+            now[start.subtask] = running(known[start.subtask])
+        if now:
+            del now[sorted(now)[end % len(now)]]
+    assert (len(queue), len(plain)) == (0, 0)
+
+
 def test_disconnected_parts_run_in_the_same_order_every_time() -> None:  # SC-11
     # Forty subtasks in eight chains of five that know nothing of each other.
     names = [SubtaskId(f"p{part}-{step}") for part in range(8) for step in range(5)]
