@@ -1,0 +1,124 @@
+"""Which refs already contain a commit, which moved to contain one, and which commits were left beside the branch.
+
+Questions about ancestry over many refs, each asked with one `rev-list --stdin`. The refs are those of a snapshot or
+read from files; nothing is decided here.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from coordinate_agents.worktrees.history import History
+from coordinate_agents.worktrees.judge import Judge
+from coordinate_agents.worktrees.model import BRANCH_PREFIX, INTEGRATION_SLUG, PIN_PREFIX, CommitId, RefSnapshot
+from coordinate_agents.worktrees.reffiles import packed_refs, read_ref, read_refs
+from coordinate_agents.worktrees.refs import TIPS_SLUG
+
+MAX_NAMED: Final = 8
+MAX_STRAYS: Final = 100
+
+
+def sibling_refs(judge: Judge, graph: str, slug: str, siblings: Sequence[str] | None) -> dict[str, CommitId]:
+    """Branches, base and verified pins of the graph's other subtasks, full name to object.
+
+    `None`: all but own and integration. Kept pins are left out: a sibling that only looked at a branch has it in its
+    reflog. Pinned tips of user refs are left out: they may be younger than the subtask's first start.
+    """
+    common = Path(judge.facts.common_dir)
+    found: dict[str, CommitId] = {}
+    for prefix in (f"{BRANCH_PREFIX}/{graph}/", f"{PIN_PREFIX}/{graph}/"):
+        for name, oid in read_refs(common, prefix).items():
+            owner, _, kind = name[len(prefix) :].partition("/")
+            is_asked = owner in siblings if siblings is not None else owner != INTEGRATION_SLUG
+            if is_asked and owner not in (slug, TIPS_SLUG) and not kind.startswith(("kept-", "discard-")):
+                found[name] = oid
+    return found
+
+
+def containing(judge: Judge, commit: CommitId, refs: Mapping[str, CommitId]) -> tuple[str, ...]:
+    """Names of the refs that contain the commit, at most MAX_NAMED, sorted. One process when none does."""
+    names: dict[CommitId, list[str]] = {}
+    for name, oid in refs.items():
+        names.setdefault(oid, []).append(name)
+    found: list[str] = []
+    todo = [list(names)] if names else []
+    while todo and len(found) < MAX_NAMED:
+        tips = todo.pop()
+        if not _is_inside(judge, commit, tips):
+            continue
+        if len(tips) == 1:
+            found += names[tips[0]]
+        else:
+            middle = len(tips) // 2
+            todo += [tips[:middle], tips[middle:]]
+    return tuple(sorted(found)[:MAX_NAMED])
+
+
+def moved_onto(judge: Judge, history: History, before: RefSnapshot) -> tuple[str, ...]:
+    """User refs that existed, moved since, and now contain a commit of the history. No process when none moved."""
+    moved = _moved(judge, before)
+    if not moved or not history.commits:
+        return ()
+    own = history.commits.keys()
+    asked = [*moved.values(), f"^{history.base}", *(f"^{oid}" for oid in set(before.refs.values()))]
+    listed = judge.git("rev-list", "--parents", "--ignore-missing", "--stdin", stdin=_lines(asked)).lines()
+    parents = {line.split(" ")[0]: tuple(line.split(" ")[1:]) for line in listed}
+    return tuple(sorted(name for name, oid in moved.items() if _reaches(parents, oid, own)))
+
+
+def strays(
+    judge: Judge, history: History, head: CommitId, candidates: Sequence[CommitId], *, known: Sequence[CommitId]
+) -> tuple[CommitId, ...]:
+    """Commits among the candidates and behind them that neither head nor a known commit contains, newest first.
+
+    No process in the ordinary case, where every candidate is a commit of head or base itself.
+    """
+    inside = history.ancestors([head])
+    outside = [oid for oid in candidates if oid not in inside and oid != history.base and oid not in known]
+    if not outside:
+        return ()
+    there = [oid for oid in outside if judge.commit(oid) == oid]
+    asked = [*there, f"^{head}", f"^{history.base}", *(f"^{oid}" for oid in dict.fromkeys(known))]
+    limit = f"--max-count={MAX_STRAYS}"
+    return (
+        tuple(judge.git("rev-list", limit, "--ignore-missing", "--stdin", stdin=_lines(asked)).lines()) if there else ()
+    )
+
+
+def still_named(judge: Judge, before: RefSnapshot) -> tuple[CommitId, ...]:
+    """What the snapshot's ref names hold now: what the user moved there is no commit of the attempt."""
+    return tuple(_moved(judge, before).values())
+
+
+def _moved(judge: Judge, before: RefSnapshot) -> dict[str, CommitId]:
+    """Refs of the snapshot that exist with another value, name to value now."""
+    common = Path(judge.facts.common_dir)
+    # Loose first: see reffiles. A snapshot of thousands of packed refs costs one look for a loose file each.
+    loose = {name: oid for name in before.refs if (common / name).exists() and (oid := read_ref(common, name))}
+    packed = packed_refs(common)
+    now = {name: loose.get(name) or packed.get(name) for name in before.refs}
+    return {name: oid for name, oid in now.items() if oid is not None and oid != before.refs[name]}
+
+
+def _is_inside(judge: Judge, commit: CommitId, tips: Sequence[CommitId]) -> bool:
+    asked = [commit, *(f"^{oid}" for oid in tips)]
+    # A tip that is gone contains nothing.
+    return not judge.git("rev-list", "--max-count=1", "--ignore-missing", "--stdin", stdin=_lines(asked)).out
+
+
+def _reaches(parents: Mapping[CommitId, Sequence[CommitId]], start: CommitId, wanted: Collection[CommitId]) -> bool:
+    seen: set[CommitId] = set()
+    todo = [start]
+    while todo:
+        oid = todo.pop()
+        if oid in seen:
+            continue
+        seen.add(oid)
+        if oid in wanted:
+            return True
+        todo.extend(parents.get(oid, ()))
+    return False
+
+
+def _lines(words: Sequence[str]) -> bytes:
+    return "".join(f"{word}\n" for word in words).encode()
