@@ -1,0 +1,443 @@
+"""What an examination shows of honest, careless and lying agents (cases EV-*, GT-25, GT-29, SY-03)."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bench import GRAPH, Bench, Calls, agent
+from repos import git
+
+from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.examine import reread
+from coordinate_agents.worktrees.model import ChangedPath, DirtyPath, Examination
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    bench.commit("f", "1\n")
+    bench.commit("g", "1\n")
+    yield bench
+    bench.close()
+
+
+def test_honest_work_is_seen_whole(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo 2 > f && git mv g h && git add -A && git commit -qm one && echo k > k && git add k")
+    agent(worktree, "git commit -qm 'two: the last'")
+
+    seen = bench.examine(worktree)
+
+    assert seen == Examination(
+        head=git(worktree.path, "rev-parse", "HEAD"),
+        tree=git(worktree.path, "rev-parse", "HEAD^{tree}"),
+        branch_tip=git(worktree.path, "rev-parse", "HEAD"),
+        head_state="on-branch",
+        head_branch=worktree.branch,
+        base_is_ancestor=True,
+        tree_differs=True,
+        commit_count=2,
+        subject="two: the last",
+        changed=(
+            ChangedPath("f", "modified"),
+            ChangedPath("h", "renamed", "g"),
+            ChangedPath("k", "added"),
+        ),
+    )
+
+
+def test_nothing_done_shows_head_at_base(bench: Bench) -> None:
+    worktree = bench.worktree()
+
+    seen = bench.examine(worktree)
+
+    assert (seen.head, seen.commit_count, seen.tree_differs, seen.contained_in) == (worktree.base, 0, False, ())
+    assert seen.base_is_ancestor
+    assert seen.dirty_count == 0
+
+
+def test_work_left_uncommitted_is_counted(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo work > deliverable.txt; exit 0")
+
+    seen = bench.examine(worktree)
+
+    assert (seen.commit_count, seen.dirty) == (0, (DirtyPath("deliverable.txt", "untracked"),))
+
+
+def test_empty_commit_has_the_tree_of_base(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "git commit -q --allow-empty -m done")
+
+    seen = bench.examine(worktree)
+
+    assert (seen.commit_count, seen.tree_differs, seen.changed) == (1, False, ())
+
+
+def test_commit_and_its_revert_have_the_tree_of_base(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo 2 > f && git commit -qam x && git revert -n HEAD && git commit -qm back")
+
+    seen = bench.examine(worktree)
+
+    assert (seen.commit_count, seen.tree_differs, seen.operation) == (2, False, None)
+
+
+def test_commits_on_another_branch_are_named(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "git checkout -qb mine; echo x > x; git add x; git commit -qm x")
+
+    seen = bench.examine(worktree)
+
+    assert (seen.head_state, seen.head_branch, seen.commit_count) == ("other-branch", "mine", 1)
+    assert seen.branch_tip == worktree.base
+    assert seen.head == git(worktree.path, "rev-parse", "mine")
+
+
+def test_commits_on_a_detached_head_are_named(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "git checkout -q --detach; echo x > x; git add x; git commit -qm x")
+
+    seen = bench.examine(worktree)
+
+    assert (seen.head_state, seen.head_branch, seen.commit_count) == ("detached", None, 1)
+
+
+def test_commits_left_on_another_branch_are_strays(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "git checkout -qb mine; echo x > x; git add x; git commit -qm x; git checkout -q -")
+
+    seen = bench.examine(worktree)
+
+    assert (seen.head, seen.head_state) == (worktree.base, "on-branch")
+    assert seen.stray_commits == (git(worktree.path, "rev-parse", "mine"),)
+
+
+def test_commit_that_was_amended_or_reset_away_is_a_stray(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo 2 > f; git commit -qam first; echo 3 > f; git commit -q --amend -am second")
+    first = git(worktree.path, "rev-parse", "HEAD@{1}")
+
+    assert bench.examine(worktree).stray_commits == (first,)
+
+
+def test_visit_to_the_users_branches_leaves_no_stray(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo 2 > f; git commit -qam x")
+    bench.commit("later", "the user works on\n")
+    agent(worktree, "git checkout -q --detach main; git checkout -q coordinate-agents/g1/a")
+
+    assert bench.examine(worktree).stray_commits == ()
+
+
+AMEND = "echo y > y; git add y; git commit -q --amend -m x"
+RESET = "git reset -q --hard HEAD~1; echo y > y; git add y; git commit -qm y"
+SOFT = "git reset -q --soft HEAD~2; git commit -qm z"
+ORPHAN = "git checkout -q --orphan o; git commit -qm o; git branch -f coordinate-agents/g1/a o; git checkout -q -"
+OWN_REF_DELETED = 'git update-ref -d "$(git symbolic-ref HEAD)"; git commit -q --allow-empty -m x'
+
+
+@pytest.mark.parametrize("script", [AMEND, RESET, SOFT, OWN_REF_DELETED])
+def test_rewritten_history_does_not_contain_base(bench: Bench, script: str) -> None:
+    worktree = bench.worktree()
+    agent(worktree, script)
+
+    seen = bench.examine(worktree)
+
+    assert seen.head is not None
+    assert not seen.base_is_ancestor
+    assert seen.head_state == "on-branch"
+
+
+def test_orphan_branch_does_not_contain_base(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "git checkout -q --orphan o; git commit -qm o")
+
+    seen = bench.examine(worktree)
+
+    assert (seen.head_state, seen.head_branch, seen.base_is_ancestor) == ("other-branch", "o", False)
+
+
+def test_deleted_branch_without_a_commit_has_no_head(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, 'git update-ref -d "$(git symbolic-ref HEAD)"')
+
+    seen = bench.examine(worktree)
+
+    assert (seen.head, seen.branch_tip, seen.head_state) == (None, None, "on-branch")
+
+
+def test_branch_aimed_at_the_users_branch_is_another_branch(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "git symbolic-ref refs/heads/coordinate-agents/g1/a refs/heads/main; echo 2 > f; git commit -qam x")
+
+    seen = bench.examine(worktree)
+
+    assert (seen.head_state, seen.head_branch) == ("other-branch", "main")
+    assert seen.moved_user_refs == ("refs/heads/main",)
+
+
+@pytest.mark.parametrize("date", ["2001-01-01T00:00:00Z", "2089-01-01T00:00:00Z"])
+def test_odd_dates_hide_and_invent_nothing(bench: Bench, date: str) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo 2 > f; git commit -qam x", GIT_COMMITTER_DATE=date, GIT_AUTHOR_DATE=date)
+
+    seen = bench.examine(worktree)
+
+    assert (seen.base_is_ancestor, seen.commit_count, seen.contained_in) == (True, 1, ())
+
+
+def test_foreign_old_commit_is_contained_in_its_branch(bench: Bench) -> None:
+    git(bench.repo, "checkout", "-q", "-b", "feature")
+    bench.commit("f", "feature\n")
+    git(bench.repo, "checkout", "-q", "main")
+    worktree = bench.worktree()
+    agent(worktree, "git merge -q --ff-only feature")
+
+    seen = bench.examine(worktree)
+
+    assert (seen.commit_count, seen.contained_in) == (1, ("refs/heads/feature",))
+
+
+def test_branch_made_later_from_the_work_is_no_container(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo 2 > f; git commit -qam x; git branch backup; git update-ref refs/remotes/origin/a HEAD")
+
+    seen = bench.examine(worktree)
+
+    assert (seen.contained_in, seen.moved_user_refs) == ((), ())
+
+
+def test_siblings_work_claimed_as_own_is_contained_in_its_branch(bench: Bench) -> None:
+    worktree, sibling = bench.worktree("a"), bench.worktree("b")
+    agent(sibling, "echo 2 > f; git commit -qam x")
+    agent(worktree, "git reset -q --hard coordinate-agents/g1/b")
+
+    assert bench.examine(worktree).contained_in == ("refs/heads/coordinate-agents/g1/b",)
+    assert bench.examine(worktree, siblings=()).contained_in == ()
+
+
+def test_own_earlier_pins_and_shared_base_are_no_containers(bench: Bench) -> None:
+    worktree = bench.worktree("a")
+    bench.worktree("b")
+    agent(worktree, f"echo 2 > f; git commit -qam x; git update-ref refs/coordinate-agents/{GRAPH}/a/kept-1 HEAD")
+
+    assert bench.examine(worktree).contained_in == ()
+
+
+def test_sibling_that_only_looked_rejects_nobody(bench: Bench) -> None:
+    worktree = bench.worktree("a")
+    agent(worktree, f"echo 2 > f; git commit -qam x; git update-ref refs/coordinate-agents/{GRAPH}/b/kept-1 HEAD")
+
+    assert bench.examine(worktree).contained_in == ()
+
+
+def test_users_branch_moved_onto_the_work_is_named(bench: Bench) -> None:
+    git(bench.repo, "branch", "release")
+    worktree = bench.worktree()
+    agent(worktree, "echo 2 > f; git commit -qam x; git update-ref refs/heads/release HEAD")
+
+    assert bench.examine(worktree).moved_user_refs == ("refs/heads/release",)
+
+
+def test_user_who_commits_and_packs_refs_meanwhile_is_not_blamed(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo 2 > f; git commit -qam x")
+    bench.commit("mine", "the user works on\n")
+    git(bench.repo, "pack-refs", "--all")
+
+    seen = bench.examine(worktree)
+
+    assert (seen.moved_user_refs, seen.contained_in, seen.commit_count) == ((), (), 1)
+    assert seen.head == git(worktree.path, "rev-parse", "HEAD")
+
+
+def test_work_in_the_users_checkout_leaves_the_worktree_empty(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(
+        worktree,
+        "R=$(git worktree list --porcelain | sed -n '1s/^worktree //p'); echo leak >> \"$R/f\";"
+        " git -C \"$R\" checkout -qb hijack; git commit -q --allow-empty -m 'implements f'",
+    )
+
+    seen = bench.examine(worktree)
+
+    assert (seen.commit_count, seen.tree_differs, seen.dirty_count) == (1, False, 0)
+    assert git(bench.repo, "status", "--porcelain") == "M f"  # nothing was reset
+
+
+@pytest.mark.parametrize(
+    ("script", "operation"),
+    [
+        ("git merge -q other || true", "merge"),
+        ("git rebase -q other || true", "rebase"),
+        ("git cherry-pick other || true", "cherry-pick"),
+        ("git revert --no-edit HEAD~1 || true", "revert"),
+        ("git bisect start HEAD main~2", "bisect"),
+    ],
+)
+def test_operation_in_progress_is_named(bench: Bench, script: str, operation: str) -> None:
+    git(bench.repo, "checkout", "-q", "-b", "other")
+    bench.commit("f", "other\n")
+    git(bench.repo, "checkout", "-q", "main")
+    worktree = bench.worktree()
+    agent(worktree, "echo 2 > f; git commit -qam x; echo 3 > f; git commit -qam y; echo 4 > f; git commit -qam z")
+
+    agent(worktree, script)
+
+    assert bench.examine(worktree).operation == operation
+
+
+def test_index_lock_is_reported_with_its_age_and_left(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, 'touch "$(git rev-parse --git-dir)/index.lock"; git commit -qam x; exit 0')
+    lock = bench.repo / ".git" / "worktrees" / "a" / "index.lock"
+    os.utime(lock, (1, 1))
+
+    seen = bench.examine(worktree)
+
+    assert seen.lock == str(lock)
+    assert seen.lock_age_s is not None
+    assert seen.lock_age_s > 3600
+    assert lock.exists()
+
+
+def test_worktree_without_its_git_file_is_damaged_and_answers_nothing(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "rm .git; exit 0")
+
+    seen = bench.examine(worktree)
+
+    assert (seen.head_state, seen.head, seen.dirty_count) == ("damaged", None, 0)
+    assert seen.branch_tip == worktree.base
+
+
+def test_broken_worktree_below_the_checkout_does_not_lead_to_the_users_branch(bench: Bench) -> None:
+    git(bench.repo, "checkout", "-q", "-b", "userwork")
+    bench.place = bench.repo
+    worktree = bench.worktree()
+    agent(worktree, "rm .git; exit 0")
+    assert git(worktree.path, "rev-parse", "--abbrev-ref", "HEAD") == "userwork"
+
+    seen = bench.examine(worktree)
+
+    assert (seen.head_state, seen.head, seen.head_branch) == ("damaged", None, None)
+
+
+def test_worktree_that_is_gone_is_missing(bench: Bench) -> None:
+    worktree = bench.worktree()
+    shutil.rmtree(worktree.path)
+
+    assert bench.examine(worktree).head_state == "missing"
+
+
+def test_worktree_replaced_by_another_folder_is_damaged(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "cd .. && cp -r a copy && mv a old && mv copy a")
+
+    assert bench.examine(worktree).head_state == "damaged"
+
+
+def test_head_that_names_no_commit_is_an_error_with_a_next_step(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo 2 > f; git commit -qam x")
+    head = git(worktree.path, "rev-parse", "HEAD")
+    (bench.repo / ".git" / "objects" / head[:2] / head[2:]).unlink()
+
+    with pytest.raises(WorktreeError) as caught:
+        bench.examine(worktree)
+
+    assert caught.value.code == "EVIDENCE_REJECTED"
+    assert caught.value.next == f"git -C {worktree.path} fsck"
+
+
+def test_head_that_moves_after_the_look_is_seen_by_reading_again(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo x > x; git add x; git commit -qm x")
+    seen = bench.examine(worktree)
+    assert reread(bench.judge, bench.request(worktree)) == (seen.head, 0)
+
+    agent(worktree, "git commit -q --amend -m sneaky; echo z >> x; git commit -qam late; echo left > left")
+
+    again = reread(bench.judge, bench.request(worktree))
+    assert again == (git(worktree.path, "rev-parse", "HEAD"), 1)
+    assert again[0] != seen.head
+
+
+def test_reading_again_a_worktree_that_is_gone_finds_no_head(bench: Bench) -> None:
+    worktree = bench.worktree()
+    request = bench.request(worktree)
+    shutil.rmtree(worktree.path)
+
+    assert reread(bench.judge, request) == (None, 0)
+
+
+def test_links_that_lead_outside_are_named_and_honest_ones_are_not(bench: Bench, tmp_path: Path) -> None:
+    worktree = bench.worktree()
+    agent(
+        worktree,
+        f"mkdir -p d/e; ln -s AGENTS.md CLAUDE.md; ln -s ../f d/up; ln -sfn {tmp_path} out;"
+        " ln -s ~/.bashrc .graph-prompt; ln -s ../../../x d/e/climb; ln -s .git/config conf;"
+        " ln -s d link; ln -s link/../../y twice;"
+        " git add -A; git commit -qm links",
+    )
+
+    assert bench.examine(worktree).outside_links == (".graph-prompt", "conf", "d/e/climb", "out", "twice")
+
+
+def test_branch_of_the_graph_stays_readable_after_pack_refs(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo 2 > f; git commit -qam x; git pack-refs --all; rm -rf ../../repo/.git/refs/heads/coord*")
+
+    seen = bench.examine(worktree)
+
+    assert (seen.head, seen.branch_tip, seen.commit_count) == (seen.head, seen.head, 1)
+    assert seen.head != worktree.base
+
+
+def test_path_with_newline_and_quote_is_carried_whole(bench: Bench) -> None:
+    worktree = bench.worktree()
+    Path(worktree.path, 'a\n"b').write_text("x")
+    Path(worktree.path, os.fsdecode(b"\xff.txt")).write_text("x")
+
+    seen = bench.examine(worktree)
+
+    assert [entry.path for entry in seen.dirty] == ['a\n"b', "\udcff.txt"]
+
+
+def test_more_dirt_than_the_limit_is_counted_whole(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "for n in 1 2 3 4 5; do echo > n$n; done")
+
+    seen = bench.examine(worktree, dirty_limit=2)
+
+    assert ([entry.path for entry in seen.dirty], seen.dirty_count) == (["n1", "n2"], 5)
+
+
+def test_what_setup_left_is_blamed_on_nobody(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo > setup.log; mkdir deps; echo > deps/a; echo > mine")
+
+    seen = bench.examine(worktree, baseline=("setup.log", "deps/a"))
+
+    assert seen.dirty == (DirtyPath("mine", "untracked"),)
+
+
+def test_honest_work_costs_five_git_processes(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worktree = bench.worktree()
+    bench.worktree("b")
+    agent(worktree, "echo 2 > f; git commit -qam x")
+    bench.examine(worktree)  # the kept cat-file and the base's rules
+    calls = Calls(tmp_path, monkeypatch)
+
+    bench.examine(worktree)
+
+    assert [call.split()[0] for call in calls.lines()] == [
+        "rev-list",
+        "diff-tree",
+        "read-tree",
+        "ls-files",
+        "rev-list",
+    ]

@@ -1,0 +1,180 @@
+"""Looks at one worktree and says what git shows, all about the one head that is read first. Decides nothing.
+
+Contract section 6, facts 1 to 4, 6 and 8. Head is read from files; every later question names that hash, in the judge
+repository and with private indexes, so a commit that comes in between changes no answer.
+"""
+
+import os
+import posixpath
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from coordinate_agents.worktrees.contained import containing, moved_onto, sibling_refs, still_named, strays
+from coordinate_agents.worktrees.diff import RawChange, raw_changes
+from coordinate_agents.worktrees.dirty import Difference, compare, ignored_by_agent, is_below
+from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.history import History, read_history
+from coordinate_agents.worktrees.judge import Judge
+from coordinate_agents.worktrees.model import CommitId, DirtyPath, Examination, ExamineRequest, Worktree
+from coordinate_agents.worktrees.nested import inspect
+from coordinate_agents.worktrees.position import Position, locate, private_commits
+from coordinate_agents.worktrees.rules import read_blobs
+from coordinate_agents.worktrees.survey import survey
+
+_SYMLINK: Final = "120000"
+_MAX_LINK_BYTES: Final = 1 << 20
+_MAX_REPORTED: Final = 1000
+
+
+def examine(judge: Judge, request: ExamineRequest) -> Examination:
+    """What git shows about the worktree now. Five git processes for an ordinary clean one. Changes nothing.
+
+    Raises: WorktreeError EVIDENCE_REJECTED when head or what it needs cannot be read.
+    """
+    position = locate(judge.facts, request.worktree)
+    if position.head is None:
+        return _without_head(position)
+    head = position.head
+    if judge.commit(head) != head:
+        raise _unreadable(request, head)
+    history = read_history(judge, request.base, [head])
+    siblings = sibling_refs(judge, request.graph, request.slug, request.siblings)
+    others = {**request.first_refs.refs, **siblings}
+    changes = raw_changes(judge, request.base, head)
+    dirty, hidden = _dirt(judge, request, head, changes)
+    first = history.commits.get(head)
+    return Examination(
+        head=head,
+        tree=first.tree if first is not None else judge.tree_of(head),
+        branch_tip=position.branch_tip,
+        head_state=position.state,
+        head_branch=_short(position.branch),
+        operation=position.operation,
+        base_is_ancestor=_contains_base(judge, history, head),
+        tree_differs=bool(changes),
+        commit_count=len(history.commits) + (1 if history.is_cut else 0),
+        subject=first.subject if first is not None else "",
+        contained_in=containing(judge, head, others) if head != request.base else (),
+        moved_user_refs=moved_onto(judge, history, request.attempt_refs),
+        dirty=dirty[: request.dirty_limit],
+        dirty_count=len(dirty),
+        ignored_by_agent=hidden,
+        changed=tuple(change.path for change in changes),
+        stray_commits=_strays(judge, request, history, head, siblings=siblings),
+        outside_links=_outside_links(judge, request.worktree, changes),
+        lock=position.lock,
+        lock_age_s=position.lock_age_s,
+    )
+
+
+def reread(judge: Judge, request: ExamineRequest) -> tuple[CommitId | None, int]:
+    """Fact 8: head and the number of dirty paths, read again. None when there is no head any more."""
+    position = locate(judge.facts, request.worktree)
+    if position.head is None or judge.commit(position.head) != position.head:
+        return None, 0
+    dirty, _ = _dirt(judge, request, position.head, None)
+    return position.head, len(dirty)
+
+
+def _without_head(position: Position) -> Examination:
+    return Examination(
+        head=None,
+        branch_tip=position.branch_tip,
+        head_state=position.state,
+        head_branch=_short(position.branch),
+        operation=position.operation,
+        lock=position.lock,
+        lock_age_s=position.lock_age_s,
+    )
+
+
+def _contains_base(judge: Judge, history: History, head: CommitId) -> bool:
+    """Whether head is base or contains it: exactly then base is met as a parent of what base does not contain."""
+    if history.is_cut:
+        return judge.is_ancestor(history.base, head)
+    return head == history.base or (head in history.commits and history.base in history.ancestors([head]))
+
+
+def _dirt(
+    judge: Judge, request: ExamineRequest, head: CommitId, changes: Sequence[RawChange] | None
+) -> tuple[tuple[DirtyPath, ...], tuple[str, ...]]:
+    """Everything that is not in head, sorted by path, and which of it only the agent's rules ignore.
+
+    `changes` None: it is not known whether head has new gitlinks, so they are looked for.
+    """
+    worktree = request.worktree
+    around = survey(worktree.path)
+    with judge.temporary_index() as index:
+        judge.git("read-tree", head, index=index)
+        difference = compare(judge, worktree, index, frozen=request.frozen, folder_links=around.folder_links)
+        has_links = changes is None or any(change.mode == "160000" for change in changes)
+        nested: tuple[DirtyPath, ...] = ()
+        if around.repositories or has_links:
+            nested = inspect(judge, worktree, head, index=index, frozen=request.frozen, found=around.repositories)
+    left = _not_baseline(difference, request.baseline)
+    hidden = ignored_by_agent(judge, worktree, left, frozen=request.frozen)
+    entries = {path: DirtyPath(path, "untracked") for path in left}
+    entries |= {entry.path: entry for entry in difference.tracked}
+    entries |= _named(nested, request.baseline)
+    for entry in nested:
+        entries.pop(f"{entry.path}/", None)
+    return tuple(entries[path] for path in sorted(entries)), hidden[:_MAX_REPORTED]
+
+
+def _not_baseline(difference: Difference, baseline: Sequence[str]) -> tuple[str, ...]:
+    """Untracked paths that setup did not leave."""
+    exact = frozenset(baseline)
+    folders = tuple(entry for entry in baseline if entry.endswith("/"))
+    return tuple(path for path in difference.untracked if path not in exact and not is_below(path, folders))
+
+
+def _named(nested: Sequence[DirtyPath], baseline: Sequence[str]) -> Mapping[str, DirtyPath]:
+    """Nested repositories that setup did not leave, by path."""
+    return {e.path: e for e in nested if e.path not in baseline and f"{e.path}/" not in baseline}
+
+
+def _strays(
+    judge: Judge, request: ExamineRequest, history: History, head: CommitId, *, siblings: Mapping[str, CommitId]
+) -> tuple[CommitId, ...]:
+    before = request.attempt_refs
+    candidates = private_commits(judge.facts, request.worktree)
+    known = {request.worktree.base, *request.first_refs.refs.values(), *before.refs.values(), *siblings.values()}
+    if any(oid not in known and oid not in history.commits for oid in candidates):
+        known |= set(still_named(judge, before))
+    return strays(judge, history, head, candidates, known=tuple(known))
+
+
+def _outside_links(judge: Judge, worktree: Worktree, changes: Sequence[RawChange]) -> tuple[str, ...]:
+    """Changed links of head that lead out of the worktree, are absolute or lead into a `.git`, sorted."""
+    links = {change.path.path: change.oid for change in changes if change.mode == _SYMLINK}
+    if not links:
+        return ()
+    try:
+        targets = read_blobs(judge, list(links.values()), max_bytes=_MAX_LINK_BYTES)
+    except WorktreeError:
+        return tuple(sorted(links))[:_MAX_REPORTED]
+    leaving = [path for path, oid in links.items() if _leaves(worktree.path, path, os.fsdecode(targets.get(oid, b"/")))]
+    return tuple(sorted(leaving))[:_MAX_REPORTED]
+
+
+def _leaves(top: str, path: str, target: str) -> bool:
+    end = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    if target.startswith("/") or end.split("/")[0] == ".." or ".git" in end.lower().split("/"):
+        return True
+    # A linked folder on the way may make `..` mean something else than it says.
+    real, real_top = os.path.realpath(Path(top, path)), os.path.realpath(top)
+    return real != real_top and not real.startswith(real_top + os.sep)
+
+
+def _short(ref: str | None) -> str | None:
+    return None if ref is None else ref.removeprefix("refs/heads/")
+
+
+def _unreadable(request: ExamineRequest, head: CommitId) -> WorktreeError:
+    return WorktreeError(
+        "EVIDENCE_REJECTED",
+        f"HEAD of {request.worktree.path} names {head}, which is not a commit that can be read.",
+        kept="the worktree and its branch",
+        next=f"git -C {request.worktree.path} fsck",
+    )
