@@ -1,0 +1,164 @@
+"""Commits what a turn left in a worktree, under the Runtime's author, with plumbing and a private index.
+
+What goes in: every tracked change and every untracked file that the base does not ignore. What never does: ignored
+files, those that setup left or that were copied in, files over the limit, nested repositories. Hooks, signing, the
+worktree's index and its flags take no part. Afterwards the worktree's own index matches, so `git status` is clean.
+
+Order: objects, then the branch by compare-and-swap, then the index. A crash before the swap leaves unreachable objects;
+after it an old index, which the next call writes again.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from coordinate_agents.worktrees.dirty import compare, is_below
+from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.judge import Judge
+from coordinate_agents.worktrees.merge import write_commit
+from coordinate_agents.worktrees.model import CommitId, CommitOutcome, CommitRequest, Worktree
+from coordinate_agents.worktrees.nested import inspect
+from coordinate_agents.worktrees.ownership import admin_dir
+from coordinate_agents.worktrees.position import locate
+from coordinate_agents.worktrees.survey import survey
+
+_ADD_TIMEOUT_S: Final = 600.0
+_MAX_LEFT_OUT: Final = 200
+
+
+def commit_leftovers(judge: Judge, request: CommitRequest) -> CommitOutcome:
+    """Commit on the worktree's branch what is not in its head. `commit` None: there was nothing to commit.
+
+    Raises: WorktreeError when HEAD is not on the Runtime's branch, an operation is in progress, an index.lock is there,
+    or the branch moved meanwhile. Then nothing was changed.
+    """
+    worktree = request.worktree
+    head = _head_to_build_on(judge, worktree)
+    with judge.temporary_index() as index:
+        judge.git("read-tree", head, index=index)
+        wanted, left_out = _choose(judge, request, head, index)
+        if not wanted:
+            return CommitOutcome(None, left_out)
+        names = "".join(f"{path}\0" for path in wanted).encode("utf-8", "surrogateescape")
+        judge.git(
+            "update-index", "--add", "--remove", "-z", "--stdin", stdin=names, index=index, work_tree=worktree.path,
+            frozen=request.frozen, write_objects=True, timeout_s=_ADD_TIMEOUT_S,
+        )  # fmt: skip
+        tree = judge.git("write-tree", index=index, write_objects=True).text
+        if tree == judge.tree_of(head):
+            return CommitOutcome(None, left_out)
+        commit = write_commit(judge, tree, [head], date=int(time.time()), message=_message(request))
+        _move_branch(judge, worktree, old=head, new=commit)
+        _install_index(judge, worktree, Path(index))
+    return CommitOutcome(commit, left_out)
+
+
+def _head_to_build_on(judge: Judge, worktree: Worktree) -> CommitId:
+    position = locate(judge.facts, worktree)
+    if position.state != "on-branch":
+        where = f"on {position.branch}" if position.branch else position.state
+        raise _refused(worktree, f"HEAD is {where} instead of on {worktree.branch}")
+    if position.operation is not None:
+        raise _refused(worktree, f"a {position.operation} is in progress")
+    if position.lock is not None:
+        raise _refused(worktree, f"{position.lock} exists since {position.lock_age_s or 0:.0f} s")
+    if position.head is None or judge.commit(position.head) != position.head:
+        raise _refused(worktree, f"branch {worktree.branch} has no readable commit")
+    return position.head
+
+
+def _choose(
+    judge: Judge, request: CommitRequest, head: CommitId, index: str
+) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Paths to commit, and those left out with the reason, both sorted."""
+    worktree = request.worktree
+    around = survey(worktree.path)
+    found = around.repositories
+    difference = compare(judge, worktree, index, frozen=request.frozen, folder_links=around.folder_links)
+    wrong = inspect(judge, worktree, head, index=index, frozen=request.frozen, found=found) if found else ()
+    reasons = {entry.path: "a nested repository" for entry in wrong}
+    inside = tuple(f"{repository.path}/" for repository in found)
+    wanted: dict[str, None] = {}
+    kinds = {entry.path: entry.kind for entry in difference.tracked}
+    for path in (*kinds, *difference.untracked):
+        reason = _reason(request, path, inside, is_submodule=kinds.get(path) == "submodule")
+        if reason is None:
+            wanted[path] = None
+        elif reason:
+            reasons[path.rstrip("/")] = reason
+    return tuple(sorted(wanted)), tuple(sorted(reasons.items()))[:_MAX_LEFT_OUT]
+
+
+def _reason(request: CommitRequest, path: str, inside: Sequence[str], *, is_submodule: bool) -> str | None:
+    """Why the path is not committed; None: it is. Empty: not worth a word (setup left it)."""
+    if path in request.baseline or is_below(path, [entry for entry in request.baseline if entry.endswith("/")]):
+        return ""
+    if is_below(path, request.leave_out) or is_below(path, [f"{entry.rstrip('/')}/" for entry in request.leave_out]):
+        return "copied or linked into the worktree"
+    if is_submodule:
+        return "a submodule"
+    if path.endswith("/") or is_below(path, inside):
+        return "a nested repository"
+    try:
+        found = Path(request.worktree.path, path).lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        return "not a file or link"
+    if stat.S_ISREG(found.st_mode) and found.st_size > request.max_file_bytes:
+        return f"{found.st_size} bytes, more than {request.max_file_bytes}"
+    return None
+
+
+def _message(request: CommitRequest) -> str:
+    parts = [request.subject.strip() or "Commit what the turn left"]
+    if request.body.strip():
+        parts.append(request.body.strip())
+    trailers = "\n".join(f"{key}: {_one_line(value)}" for key, value in request.trailers)
+    if trailers:
+        parts.append(trailers)
+    return "\n\n".join(part.replace("\0", "") for part in parts) + "\n"
+
+
+def _one_line(value: str) -> str:
+    return " ".join(value.split())
+
+
+def _move_branch(judge: Judge, worktree: Worktree, *, old: CommitId, new: CommitId) -> None:
+    """Move the branch by compare-and-swap; HEAD follows it."""
+    order = f"start\noption no-deref\nupdate refs/heads/{worktree.branch} {new} {old}\nprepare\ncommit\n"
+    git_dir = admin_dir(judge.facts, worktree)
+    # Exit code 128: somebody else moved the branch, or holds its lock.
+    done = judge.user_git("update-ref", "--stdin", stdin=order.encode(), ok=(0, 1, 128), git_dir=git_dir)
+    if done.code != 0:
+        raise _refused(worktree, f"branch {worktree.branch} could not be moved: {done.said}")
+
+
+def _install_index(judge: Judge, worktree: Worktree, index: Path) -> None:
+    """Put the private index in place of the worktree's own, under git's own lock."""
+    target = Path(admin_dir(judge.facts, worktree), "index")
+    lock = target.with_name("index.lock")
+    try:
+        fd = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except FileExistsError:
+        # The commit stands; the index is the agent's tool only and the judge never reads it.
+        return
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(index.read_bytes())
+        lock.replace(target)
+    except OSError:
+        lock.unlink(missing_ok=True)
+        raise
+
+
+def _refused(worktree: Worktree, why: str) -> WorktreeError:
+    return WorktreeError(
+        "DIRTY_WORKTREE",
+        f"What the turn left in {worktree.path} was not committed: {why}.",
+        kept="the worktree as it is",
+        next=f"git -C {worktree.path} status",
+    )
