@@ -44,7 +44,7 @@ def _first(command: str, places: list[tuple[Path, str | None]], source: str) -> 
             continue
         problem = problem_of(place)
         if problem is None:
-            return ResolvedExecutable(asked=command, path=str(place.resolve()), source=source)
+            return ResolvedExecutable(command, path=str(place.resolve()), source=source, name=str(place.absolute()))
         looked.append(f"{place}: {problem}")
         if os.path.lexists(place):
             broken.append(looked[-1])

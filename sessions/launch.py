@@ -121,7 +121,8 @@ class Agents:
         return Launch(
             session_id=request.session_id,
             kind="agent",
-            argv=(agent.executable.path, *delivered.arguments),
+            argv=(agent.executable.name or agent.executable.path, *delivered.arguments),
+            executable=agent.executable.path,
             cwd=request.cwd,
             env=agent_environment(self._environment, extra=agent.env, identity=identity),
             driver=agent.driver,
@@ -157,7 +158,8 @@ class Agents:
         return Launch(
             session_id=request.session_id,
             kind="command",
-            argv=(found.path, *request.run[1:]),
+            argv=(found.name, *request.run[1:]),
+            executable=found.path,
             cwd=request.cwd,
             env=env,
             driver="pipe",

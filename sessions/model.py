@@ -43,7 +43,9 @@ class ProcessIdentity:
 class Launch:
     """All that a host needs to start one child. `env` is complete (nothing is inherited) and is never stored.
 
-    `argv[0]` is an absolute, resolved path. `stdin` is written to a pipe that is the child's stdin and then closed,
+    `argv[0]` is an absolute path; `executable` is the file that is executed under that name, links followed (None:
+    `argv[0]` itself): programs such as a virtual environment's python or rustup's cargo look at the name they are
+    called by. `stdin` is written to a pipe that is the child's stdin and then closed,
     with both drivers (a terminal would cut long lines); None gives the terminal (pty) or an empty stdin (pipe).
     `marker` is a random text put into the environment as COORDINATE_AGENTS_SESSION_MARK so that the tree can be found
     again; empty: one is made. Times are seconds awake; None: no such limit. `ring_bytes` bounds output kept in memory,
@@ -66,6 +68,7 @@ class Launch:
     log_bytes: int = 8 << 20
     marker: str = ""
     secrets: tuple[str, ...] = ()
+    executable: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -122,11 +125,14 @@ class SessionFacts:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedExecutable:
-    """`path` is what is executed (absolute, links followed); `asked` what was configured; `source` which setting."""
+    """`path` is what is executed (absolute, links followed) and `name` the absolute path under which it was found;
+    `asked` is what was configured, `source` which setting said so.
+    """
 
     asked: str
     path: str
     source: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

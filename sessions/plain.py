@@ -11,11 +11,10 @@ TAIL_BYTES = 8 << 10
 LAST_LINE_CHARACTERS = 200
 
 _SEQUENCES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
-    r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|\Z)"  # OSC, DCS, SOS, PM, APC with their payload
-    r"|\x1b[ -/]*[0-~]"  # other escapes
-    r"|\x9b[0-?]*[ -/]*[@-~]"
-    r"|\x1b\[[0-?]*[ -/]*\Z|\x1b[ -/]*\Z"  # one that was cut at the end
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*(?:[@-~]|\Z)"  # CSI, also one that was cut at the end
+    # OSC, DCS, SOS, PM, APC with their payload; one that never ends hides no more than its line
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c|(?=\n)|\Z)"
+    r"|\x1b[ -/]*(?:[0-~]|\Z)"  # other escapes
 )
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 

@@ -98,7 +98,7 @@ def _check(launch: Launch) -> None:
     sizes = [len(os.fsencode(word)) for word in launch.argv]
     if not _SESSION_ID.fullmatch(launch.session_id):
         problem = f"{launch.session_id!r} is not a Session id"
-    elif not launch.argv or not launch.argv[0].startswith("/"):
+    elif not launch.argv or not launch.argv[0].startswith("/") or not (launch.executable or "/").startswith("/"):
         problem = "the command is not an absolute path"
     elif any("\0" in text for text in texts):
         problem = "an argument, a variable or the folder contains a NUL character"
@@ -125,6 +125,7 @@ def _specification(
         "socket": record["socket"],
         "token": token,
         "argv": launch.argv,
+        "executable": launch.executable or launch.argv[0],
         "cwd": launch.cwd,
         "env": dict(launch.env),
         "driver": launch.driver,

@@ -13,13 +13,21 @@ ROWS, COLUMNS = 40, 120
 
 
 class Start:
-    """What to execute. `stdin` None: the terminal for a PTY, an empty pipe otherwise."""
+    """What to execute: the file `executable`, which sees `argv`. `stdin` None: the terminal for a PTY, else empty."""
 
-    __slots__ = ("argv", "cwd", "env", "ptyprocess_path", "stdin", "umask")
+    __slots__ = ("argv", "cwd", "env", "executable", "ptyprocess_path", "stdin", "umask")
 
     def __init__(
-        self, argv: list[str], cwd: str, env: dict[str, str], stdin: bytes | None, umask: int, ptyprocess_path: str
+        self,
+        executable: str,
+        argv: list[str],
+        cwd: str,
+        env: dict[str, str],
+        stdin: bytes | None,
+        umask: int,
+        ptyprocess_path: str,
     ) -> None:
+        self.executable = executable
         self.argv = argv
         self.cwd = cwd
         self.env = env

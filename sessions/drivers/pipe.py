@@ -23,7 +23,7 @@ def spawn(start: Start) -> Child:
         os.close(host_in)
         os.close(host_out)
         number, _, step = failure.decode("ascii").partition(" ")
-        raise OSError(int(number), os.strerror(int(number)), start.cwd if step == "chdir" else start.argv[0])
+        raise OSError(int(number), os.strerror(int(number)), start.cwd if step == "chdir" else start.executable)
     os.set_blocking(host_out, False)
     if start.stdin is None:
         os.close(host_in)
@@ -44,7 +44,7 @@ def _become(start: Start, host: int, descriptors: tuple[int, int, int]) -> None:
         step = "chdir"
         os.chdir(start.cwd)
         step = "exec"
-        os.execve(start.argv[0], start.argv, start.env)
+        os.execve(start.executable, start.argv, start.env)
     except OSError as error:
         os.write(failure_out, f"{error.errno or 5} {step}".encode("ascii"))
     except BaseException:

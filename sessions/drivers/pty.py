@@ -8,6 +8,7 @@ the PTY.
 import os
 import sys
 from collections.abc import Callable
+from errno import EINVAL
 from types import ModuleType
 
 from coordinate_agents.sessions.drivers.base import COLUMNS, ROWS, Child, Start, prepare, stdin_pipe
@@ -21,18 +22,16 @@ def spawn(start: Start) -> Child:
         child_in, host_in = stdin_pipe()
     try:
         terminal = library.PtyProcess.spawn(
-            start.argv,
-            env=start.env,
+            [start.executable],
             dimensions=(ROWS, COLUMNS),
-            preexec_fn=_before_exec(start, child_in, os.getpid()),
+            preexec_fn=_execution(start, child_in, os.getpid()),
             pass_fds=(child_in,) if child_in >= 0 else (),
         )
     except Exception as error:
         if host_in >= 0:
             os.close(host_in)
-        if isinstance(error, OSError):
-            raise
-        raise OSError(22, f"the terminal could not be started: {error}", start.argv[0]) from error
+        # The library carries a failure of the child as text.
+        raise OSError(EINVAL, str(error)) from error
     finally:
         if child_in >= 0:
             os.close(child_in)
@@ -42,16 +41,19 @@ def spawn(start: Start) -> Child:
     return Child(terminal.pid, terminal.fd, host_in, terminal)
 
 
-def _before_exec(start: Start, child_in: int, host: int) -> Callable[[], None]:
-    """The child's steps. The folder is entered here and not by the library: its own failure there is not reported."""
+def _execution(start: Start, child_in: int, host: int) -> Callable[[], None]:
+    """The child's steps, in the library's hook and up to exec: it would not report a folder that cannot be entered, and
+    cannot execute a file under another name. A failure in the hook reaches the host as an exception.
+    """
 
-    def steps() -> None:
+    def execute() -> None:
         prepare(start, host)
         if child_in >= 0:
             os.dup2(child_in, 0)
         os.chdir(start.cwd)
+        os.execve(start.executable, start.argv, start.env)
 
-    return steps
+    return execute
 
 
 def _ptyprocess(path: str) -> ModuleType:

@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import json
 import os
+import re
 import signal
 import time
 from typing import Any
@@ -65,12 +66,12 @@ def _start(spec: dict[str, Any], umask: int, ready: int) -> Custody | None:
     )
     custody = Custody(record, output, limits, f"{spec['folder']}/{folders.OUTPUT}")
     stdin = None if spec["stdin"] is None else base64.b64decode(spec["stdin"])
-    start = Start(spec["argv"], spec["cwd"], spec["env"], stdin, umask, spec["ptyprocess_path"])
+    start = Start(spec["executable"], spec["argv"], spec["cwd"], spec["env"], stdin, umask, spec["ptyprocess_path"])
     try:
         custody.serve(spec["socket"], spec["token"])
         child = importlib.import_module(DRIVERS[spec["driver"]]).spawn(start)
     except (OSError, ValueError) as error:
-        message = f"{error.strerror or error}: {error.filename}" if isinstance(error, OSError) else str(error)
+        message = re.sub(r"\[Errno \d+\] ", "", str(error))
         end: dict[str, object] = {"cause": "spawn-failed", "error": message}
         record.finish("failed", end)
         _say(ready, {"ok": False, "error": message})

@@ -76,6 +76,33 @@ async def test_file_that_is_no_program_is_refused(hosts: SessionHosts, driver: D
     assert "Exec format error" in caught.value.message
 
 
+async def test_program_sees_the_name_it_was_called_by(hosts: SessionHosts, driver: Driver) -> None:
+    await hosts.start(launch("s1", "/odd/name", "-c", "echo $0", executable="/bin/sh", driver=driver))
+    assert (await hosts.wait(ID)).tail == "/odd/name"
+
+
+async def test_folder_that_vanished_is_a_failed_start(hosts: SessionHosts, driver: Driver, tmp_path: Path) -> None:
+    with pytest.raises(SessionError) as caught:
+        await hosts.start(launch("s1", "silent.sh", driver=driver, cwd=tmp_path / "gone"))
+    assert caught.value.code == "SPAWN_FAILED"
+    assert str(tmp_path / "gone") in caught.value.message
+
+
+@pytest.mark.parametrize("argument", ["x" * 131_072, "a\0b"])
+async def test_argument_that_cannot_be_passed_is_refused(hosts: SessionHosts, driver: Driver, argument: str) -> None:
+    with pytest.raises(SessionError) as caught:
+        await hosts.start(launch("s1", "silent.sh", argument, driver=driver))
+    assert caught.value.code == "SPAWN_FAILED"
+    assert (await hosts.look(ID)).liveness == "absent"
+
+
+async def test_environment_that_is_too_large_is_a_failed_start(hosts: SessionHosts, driver: Driver) -> None:
+    env = {f"V{number}": "x" * 100_000 for number in range(80)}
+    with pytest.raises(SessionError) as caught:
+        await hosts.start(launch("s1", "silent.sh", driver=driver, env=env))
+    assert (caught.value.code, "Argument list too long" in caught.value.message) == ("SPAWN_FAILED", True)
+
+
 async def test_time_out_ends_the_whole_tree(hosts: SessionHosts, driver: Driver, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     await hosts.start(launch("s1", "ignores-signals.sh", ready, driver=driver, timeout_s=0.5, close_bound_s=1.0))
