@@ -114,6 +114,14 @@ def open_for_reading(where: StatePlace) -> Reading | None:
         raise
 
 
+def nothing_to_read() -> Reading:
+    """An empty database that lies nowhere."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    schema.migrate(connection)
+    connection.execute("PRAGMA query_only=ON")
+    return Reading(connection, None)
+
+
 def check_shape(where: StatePlace, connection: sqlite3.Connection) -> None:
     """Raise STATE_TAMPERED unless tables, pages and size are as the Runtime makes them."""
     wrong = schema.difference(connection)

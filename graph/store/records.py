@@ -152,12 +152,12 @@ def put_runs(connection: sqlite3.Connection, graph_id: str, runs: Iterable[RunRo
 
 
 def put_results(connection: sqlite3.Connection, results: Iterable[RequestResult], now: float) -> None:
-    """Answer requests; one that was answered or withdrawn meanwhile keeps its answer."""
+    """Answer requests; one that was answered or withdrawn meanwhile stays so. Large data goes."""
     for result in results:
         connection.execute(
-            "UPDATE requests SET outcome = ?, message = ?, answer = ?, answered_at = ?"
-            " WHERE id = ? AND outcome IS NULL",
-            (result.outcome, result.message, to_text(result.answer), now, result.id),
+            "UPDATE requests SET outcome = ?, message = ?, answer = ?, answered_at = ?,"
+            " data = CASE WHEN length(data) > ? THEN '{}' ELSE data END WHERE id = ? AND outcome IS NULL",
+            (result.outcome, result.message, to_text(result.answer), now, MAX_EVENT_BYTES, result.id),
         )
 
 

@@ -5,14 +5,16 @@ generation can call everything here and change nothing, because the statement th
 """
 
 import contextlib
+import os
 import sqlite3
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal, NoReturn, Self
 
 from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.errors import GraphError
-from coordinate_agents.graph.store import chain, connect, failures, locks, records, schema
+from coordinate_agents.graph.store import chain, connect, failures, locks, records
 from coordinate_agents.graph.store.place import StatePlace
 from coordinate_agents.graph.store.rows import EventRow, GraphRow, NewDocument, NewEvent, RequestResult, RunRow
 
@@ -33,7 +35,8 @@ class Store:
         self._committing: Literal["durable", "progress"] = "progress"
         self._schema_version = self._pragma("schema_version")
         self._appends = 0
-        self._is_open = True
+        # Runs once: at `close`, or when a store that nobody closed is collected or its process exits.
+        self._closing = weakref.finalize(self, _close, where, connection, reading, os.getpid())
 
     @classmethod
     def open(cls, state_dir: Path, *, remains: connect.Remains = tuple) -> "Store":
@@ -62,8 +65,7 @@ class Store:
         store = cls.open_unchecked(state_dir)
         try:
             with store._explained():
-                if store._reading is not None:
-                    connect.check_shape(store.place, store._connection)
+                connect.check_shape(store.place, store._connection)
             store.verify_chain_end(_CHECKED_BY_READERS)
         except BaseException:
             store.close()
@@ -74,13 +76,8 @@ class Store:
     def open_unchecked(cls, state_dir: Path) -> "Store":
         """As `open_readonly`, for looking at a STATE_TAMPERED state: what can be read is shown, nothing is proved."""
         where = StatePlace(state_dir)
-        reading = connect.open_for_reading(where)
-        if reading is not None:
-            return cls(where, reading.connection, reading)
-        connection = sqlite3.connect(":memory:", isolation_level=None)
-        schema.migrate(connection)
-        connection.execute("PRAGMA query_only=ON")
-        return cls(where, connection, None)
+        reading = connect.open_for_reading(where) or connect.nothing_to_read()
+        return cls(where, reading.connection, reading)
 
     # Reading
 
@@ -248,12 +245,8 @@ class Store:
     def next_generation(self, graph_id: str) -> int:
         """Raise the generation by one, durably, and return it: every older holder is stale. For the lease holder."""
         with self.transaction("durable"):
-            row = self._connection.execute(
-                "UPDATE graphs SET generation = generation + 1 WHERE id = ? RETURNING generation", (graph_id,)
-            ).fetchone()
-            if row is None:
-                raise records.not_found(graph_id)
-        return int(row[0])
+            self._connection.execute("UPDATE graphs SET generation = generation + 1 WHERE id = ?", (graph_id,))
+            return self.generation(graph_id)
 
     def checkpoint(self) -> None:
         """Move the write-ahead log into the main file; does nothing when somebody reads or does the same."""
@@ -268,13 +261,7 @@ class Store:
 
     def close(self) -> None:
         """Close. Twice is no error. Never waits."""
-        if not self._is_open:
-            return
-        self._is_open = False
-        if self._reading is not None:
-            self._reading.close()
-            return
-        connect.close_writable(self.place, self._connection)
+        self._closing()
 
     def __enter__(self) -> Self:
         return self
@@ -338,3 +325,13 @@ class Store:
 
     def _pragma(self, name: str) -> int:
         return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _close(where: StatePlace, connection: sqlite3.Connection, reading: connect.Reading | None, owner: int) -> None:
+    """Close what a store opened; not in a forked child, which shares file and locks with its parent."""
+    if os.getpid() != owner:
+        return
+    if reading is not None:
+        reading.close()
+    else:
+        connect.close_writable(where, connection)

@@ -27,7 +27,18 @@ def test_fsyncs_of_twenty_appends(tmp_path: Path, durable: str, expected: int) -
     state = stores.seeded(tmp_path)
     trace = tmp_path / "trace"
     code = stores.PRELUDE + _APPEND.replace("KIND", durable)
-    command = ["strace", "-f", "-e", "trace=fsync,fdatasync,write", "-o", trace, sys.executable, "-c", code, state]
+    command = [
+        "strace",
+        "-f",
+        "-e",
+        "trace=fsync,fdatasync,write",
+        "-o",
+        str(trace),
+        sys.executable,
+        "-c",
+        code,
+        str(state),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     if done.returncode != 0 and "MARK" not in done.stderr:
         pytest.skip(f"strace may not trace here: {done.stderr[:200]}")

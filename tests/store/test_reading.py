@@ -10,6 +10,7 @@ import pytest
 import stores
 from stores import GRAPH
 
+from coordinate_agents.graph.store.lease import Lease, holder
 from coordinate_agents.graph.store.rows import NewEvent
 from coordinate_agents.graph.store.store import Store
 
@@ -43,6 +44,15 @@ def test_absent_state_reads_as_empty_and_stays_absent(tmp_path: Path) -> None:
     with Store.open_readonly(state) as store:
         assert (store.graphs(), list(store.events()), store.last_event_hash()) == ((), [], "0" * 64)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_without_a_database_reads_as_empty_and_stays_so(tmp_path: Path) -> None:
+    state = stores.state_of(tmp_path)
+    (state / "sessions").mkdir(parents=True)
+    before = stores.digests(tmp_path)
+    with Store.open_readonly(state) as store:
+        assert store.graphs() == ()
+    assert stores.digests(tmp_path) == before
 
 
 def test_reading_a_closed_state_changes_no_byte(tmp_path: Path) -> None:
@@ -107,6 +117,47 @@ def test_writer_that_closes_beside_a_reader_leaves_the_main_file_alone(tmp_path:
         assert [row.type for row in reader.events()] == ["GraphCreated"]
         assert stores.digests(state)["state.db"] == before
     assert _numbers(state) == [5]
+
+
+def test_store_that_nobody_closed_is_closed_as_carefully(tmp_path: Path) -> None:
+    state = stores.seeded(tmp_path)
+    code = """
+store = Store.open(state)
+store.append("checkout", 1, [NewEvent("Noted", {"number": 5})], now=2.0)
+say("exits")
+"""
+    with Store.open_readonly(state) as reader, stores.child(state, code) as writer:
+        before = (state / "state.db").stat()
+        assert writer.end() == (0, "exits\n")
+        after = (state / "state.db").stat()
+        assert (after.st_mtime_ns, after.st_size) == (before.st_mtime_ns, before.st_size)
+        assert [row.type for row in reader.events()] == ["GraphCreated"]
+    assert _numbers(state) == [5]
+
+
+def test_forked_child_that_exits_disturbs_no_store(tmp_path: Path) -> None:
+    state = stores.seeded(tmp_path)
+    code = """
+store = Store.open(state)
+store.append("checkout", 1, [NewEvent("Noted", {"number": 1})], now=2.0)
+if (pid := os.fork()) == 0:
+    sys.exit(0)
+os.waitpid(pid, 0)
+store.append("checkout", 1, [NewEvent("Noted", {"number": 2})], now=2.0)
+store.verify_chain(full=True)
+say("fine")
+"""
+    with stores.child(state, code) as writer:
+        assert writer.end() == (0, "fine\n")
+    assert _numbers(state) == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["with space", "a?b#c%d", "new\nline", "ünï", "\udcff", "q'uote\"s"])
+def test_odd_folder_names_are_read_and_written(tmp_path: Path, name: str) -> None:
+    state = stores.seeded(tmp_path / name, events=1)
+    with Store.open(state) as store, Lease.acquire(store, GRAPH, purpose="x"):
+        assert holder(state, GRAPH) is not None
+    assert _numbers(state) == [0]
 
 
 def test_last_writer_leaves_no_log(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_request_whose_driver_goes_is_withdrawn(tmp_path: Path, end: str) -> Non
     with stores.child(state, _DRIVE) as driver, Store.open(state) as store:
         driver.hear()
         if end == "dies":
-            threading.Thread(target=lambda: (driver.hear(), driver.process.kill())).start()
+            threading.Thread(target=_kill_when_it_speaks, args=(driver,)).start()
         answer = submit(store, GRAPH, "ignore" if end == "dies" else "leave", {}, who="user ann", timeout_s=30.0)
         assert answer is None
         assert requests.open_requests(store, GRAPH) == ()
@@ -227,6 +227,11 @@ def test_unfit_runtime_folder_gives_a_fresh_private_one(
     assert wake.wake(str(made.path))
     made.close()
     assert not folder.exists()
+
+
+def _kill_when_it_speaks(driver: stores.Child) -> None:
+    driver.hear()
+    driver.process.kill()
 
 
 def _socket(state: Path) -> Path:

@@ -34,7 +34,10 @@ def _cut(count: int) -> Callable[[Path], None]:
 
 
 def _write(text: bytes) -> Callable[[Path], None]:
-    return lambda state: (state / "state.db").write_bytes(text) and None
+    def change(state: Path) -> None:
+        (state / "state.db").write_bytes(text)
+
+    return change
 
 
 def _link(state: Path) -> None:
