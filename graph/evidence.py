@@ -31,7 +31,6 @@ from coordinate_agents.graph.facts import (
     failed,
     line,
     short,
-    work_present,
 )
 from coordinate_agents.graph.model import CheckIn
 from coordinate_agents.graph.text import NAME_LIMIT, counted, listed, visible
@@ -49,7 +48,6 @@ __all__ = [
     "judge",
     "reread_fact",
     "short",
-    "work_present",
 ]
 
 FACT_NUMBERS: Final = (1, 2, 3, 4, 5, 6, 7, 8)

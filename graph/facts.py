@@ -73,7 +73,10 @@ def facts_of(
     copied: Collection[str] = (),
     shared: SharedFacts | None = None,
 ) -> tuple[Fact, ...]:
-    """Facts 1 to 6 about the examined head, in order. `branch` is the Runtime's short name; `copied` are paths."""
+    """Facts 1 to 6 about the examined head, in order. `branch` is the Runtime's short name.
+
+    `copied` are the files and folders that `copy` brought.
+    """
     if examination.head is None or examination.head_state in ("damaged", "missing"):
         return (_no_worktree(examination, branch), *_unexamined())
     return (
@@ -89,14 +92,6 @@ def facts_of(
 def changed_paths(changed: Iterable[ChangedPath]) -> tuple[str, ...]:
     """Every path that changed, both sides of renames, sorted."""
     return tuple(sorted({path for each in changed for path in (each.path, each.old) if path is not None}))
-
-
-def work_present(examination: Examination, *, base: str) -> str:
-    """What a worktree holds that nobody verified: ``commit 1f2e present, not verified; 1 untracked file``."""
-    if examination.head is None:
-        return "no commit can be read, not verified"
-    present = "no commit" if examination.head == base else f"commit {short(examination.head)} present"
-    return line("; ".join([f"{present}, not verified", *_dirty_counts(examination)]))
 
 
 def short(commit: str) -> str:
@@ -243,7 +238,9 @@ def _scope_facts(
 ) -> tuple[Fact, ...]:
     paths = changed_paths(examination.changed)
     facts = [_scope_fact(paths, task.writes, policy)]
-    committed = sorted(set(copied) & {each.path for each in examination.changed if each.kind != "deleted"})
+    brought = tuple(each.rstrip("/") for each in copied)
+    present = sorted(each.path for each in examination.changed if each.kind != "deleted")
+    committed = [path for path in present if any(path == each or path.startswith(f"{each}/") for each in brought)]
     if committed:
         names = listed(committed, first=PATHS_NAMED)
         text = f"committed, though only brought by copy: {names}"

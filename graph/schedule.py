@@ -208,23 +208,6 @@ def longest_remaining(depends_on: Mapping[SubtaskId, Sequence[SubtaskId]]) -> Ma
     return longest
 
 
-def critical_path(depends_on: Mapping[SubtaskId, Sequence[SubtaskId]]) -> tuple[SubtaskId, ...]:
-    """The longest chain of subtasks, first to run first; of several, the one whose ids come first. Linear."""
-    longest = longest_remaining(depends_on)
-    dependents: dict[SubtaskId, list[SubtaskId]] = {}
-    for subtask, needed in depends_on.items():
-        for other in needed:
-            dependents.setdefault(other, []).append(subtask)
-    path: list[SubtaskId] = []
-    candidates: Iterable[SubtaskId] = longest
-    length = max(longest.values(), default=0)
-    while length:
-        path.append(min(each for each in candidates if longest[each] == length))
-        candidates = dependents.get(path[-1], ())
-        length -= 1
-    return tuple(path)
-
-
 class _Admission:
     """One plan in the making: what is taken so far, by those that run and by those this plan starts."""
 

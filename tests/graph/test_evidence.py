@@ -16,7 +16,6 @@ from coordinate_agents.graph.evidence import (
     facts_of,
     judge,
     reread_fact,
-    work_present,
 )
 from coordinate_agents.graph.model import ScopePolicy, SubtaskId, Task
 from coordinate_agents.worktrees.model import ChangedPath, DirtyPath, Examination
@@ -310,11 +309,18 @@ def test_changed_paths_within_the_intent_are_good() -> None:
     )
 
 
-def test_copied_file_in_the_commit_fails_under_every_policy() -> None:
-    leaked = replace(GOOD, changed=(ChangedPath(".env", "added"),))
-    assert look(leaked, policy="observe", copied=[".env", "other"])[6] == Fact(
-        6, "copied", "failed", "committed, though only brought by copy: .env", "INTENT_SCOPE_DRIFT", is_waivable=True
+@pytest.mark.parametrize(("copied", "path"), [(".env", ".env"), ("keys", "keys/a/b"), ("keys/", "keys/a")])
+def test_copied_file_in_the_commit_fails_under_every_policy(copied: str, path: str) -> None:
+    leaked = replace(GOOD, changed=(ChangedPath(path, "added"),))
+    message = f"committed, though only brought by copy: {path}"
+    assert look(leaked, policy="observe", copied=["other", copied])[6] == Fact(
+        6, "copied", "failed", message, "INTENT_SCOPE_DRIFT", is_waivable=True
     )
+
+
+def test_path_beside_a_copied_one_or_its_removal_is_good() -> None:
+    beside = (ChangedPath(".env.example", "added"), ChangedPath(".env", "deleted"), ChangedPath("x/keys", "added"))
+    assert failures(look(replace(GOOD, changed=beside), copied=[".env", "keys"])) == []
 
 
 def test_link_that_leads_outside_warns() -> None:  # SY-03
@@ -477,11 +483,3 @@ def test_verdict_without_a_commit_is_a_refusal() -> None:
 def test_facts_in_any_order_give_the_same_verdict() -> None:
     facts = [*look(GOOD), check_fact([PASSED], commit=HEAD), reread_fact(HEAD, HEAD)]
     assert judge(reversed(facts), commit=HEAD) == judge(facts, commit=HEAD)
-
-
-def test_work_of_an_agent_that_failed_is_told_but_not_verified() -> None:  # EV-17
-    assert work_present(GOOD, base=BASE) == "commit cccccccccccc present, not verified"
-    assert work_present(replace(NOTHING, **dirty(f="untracked")), base=BASE) == (
-        "no commit, not verified; 1 untracked file"
-    )
-    assert work_present(Examination(head=None), base=BASE) == "no commit can be read, not verified"

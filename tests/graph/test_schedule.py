@@ -16,7 +16,6 @@ from coordinate_agents.graph.schedule import (
     ReadyQueue,
     Running,
     Start,
-    critical_path,
     longest_remaining,
     plan,
 )
@@ -375,14 +374,8 @@ def test_longest_remaining_path_of_a_deep_chain_needs_no_recursion() -> None:
     names = [SubtaskId(f"{number:05d}") for number in range(10_000)]
     chain = {name: tuple(names[at - 1 : at]) if at else () for at, name in enumerate(names)}
     assert longest_remaining(chain)[names[0]] == 10_000
-    assert critical_path(chain) == tuple(names)
 
 
 def test_cycle_has_no_longest_path() -> None:
     with pytest.raises(ValueError, match=r"^the dependencies form a cycle$"):
         longest_remaining({A: (B,), B: (A,), C: ()})
-
-
-def test_critical_path_takes_the_first_ids_of_equal_chains() -> None:
-    assert critical_path({D: (), A: (), B: (D,), C: (A,), E: (D,)}) == (A, C)
-    assert critical_path({}) == ()
