@@ -76,14 +76,13 @@ class Agents:
                 f"agent {settings.agent} uses adapter {adapter.name}, which has no command of its own.",
                 next="set `command` for the agent",
             )
-        args = settings.args if settings.args is not None else adapter.args
+        args = settings.args if settings.args is not None else adapter.arguments(settings.permissions)
         check_templates((*args, *(settings.resume_args or ())))
-        permission = dict(adapter.permission_args).get(settings.permissions or "", ())
         return ResolvedAgent(
             agent=settings.agent,
             adapter=adapter.name,
             executable=self._executable(command, source),
-            args=(*permission, *args),
+            args=args,
             resume_args=settings.resume_args,
             delivery=settings.delivery or adapter.delivery,
             driver=settings.driver or adapter.driver,
