@@ -15,7 +15,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from coordinate_agents.graph import machine
+from coordinate_agents.graph import machine, recovery
 from coordinate_agents.graph.context import Context, Leaving
 from coordinate_agents.graph.effects import AwaitTurn, CheckIntegration, Effect, Verify
 from coordinate_agents.graph.events import (
@@ -23,6 +23,7 @@ from coordinate_agents.graph.events import (
     Event,
     IntegrationStarted,
     TaskClaimed,
+    TaskStopped,
     event_type,
     subtask_of,
     to_data,
@@ -65,6 +66,7 @@ class Engine:
         self._may_plan = False
         self._changed = anyio.Event()
         self._group: TaskGroup | None = None
+        self._found_ended: set[SubtaskId] = set()
         context.record = self.apply
 
     async def run(self, begin: Callable[["Engine"], Awaitable[None]]) -> None:
@@ -122,9 +124,21 @@ class Engine:
                 outcome = None
         if outcome is not None:
             self.apply(outcome)
+            self._resume_found(outcome)
         self._scopes.pop(key, None)
         self._integrate_when_done()
         self._changed.set()
+
+    def found_ended(self, subtask: SubtaskId) -> None:
+        """Its Session ended or was lost before this drive: should that prove an interruption, it is resumed, once."""
+        self._found_ended.add(subtask)
+
+    def _resume_found(self, outcome: Event) -> None:
+        if isinstance(outcome, TaskStopped) and outcome.subtask in self._found_ended:
+            self._found_ended.remove(outcome.subtask)
+            reset = recovery.reset_if_interrupted(self.context.run(outcome.subtask))
+            if reset is not None:
+                self.apply(reset)
 
     async def _next_change(self) -> None:
         self._changed = anyio.Event()

@@ -67,11 +67,15 @@ def resets(snapshot: Snapshot, *, retry_failed: bool) -> tuple[TaskReset, ...]:
     """The subtasks that a new graph-run makes ready again: interrupted ones, and failed ones when asked."""
     found = []
     for run in snapshot.runs.values():
-        if is_interrupted(run):
-            found.append(TaskReset(run.id, "resumed after an interruption"))
+        if (reset := reset_if_interrupted(run)) is not None:
+            found.append(reset)
         elif retry_failed and (run.state == "failed" or run.conflict is not None):
             found.append(TaskReset(run.id, "retried on request"))
     return tuple(found)
+
+
+def reset_if_interrupted(run: TaskRun) -> TaskReset | None:
+    return TaskReset(run.id, "resumed after an interruption") if is_interrupted(run) else None
 
 
 def is_interrupted(run: TaskRun) -> bool:

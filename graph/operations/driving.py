@@ -119,6 +119,8 @@ async def _begin(engine: Engine, *, retry_failed: bool) -> None:
     context = engine.context
     engine.apply(DriveStarted(os.getpid()))
     for run, facts in await look_at_running(context):
+        if facts is not None and facts.liveness in ("lost", "ended"):
+            engine.found_ended(run.id)
         match recovery.decide(run, facts):
             case recovery.GoOn(effect=effect):
                 engine.start(effect)
