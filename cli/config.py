@@ -141,9 +141,11 @@ def _read(path: Path) -> bytes | None:
     # O_NONBLOCK: a named pipe of that name must not hold the program up.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     try:
-        with os.fdopen(os.open(path, flags), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise _unreadable(path, "it is not a regular file")
+        descriptor = os.open(path, flags)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise _unreadable(path, "it is not a regular file")
+        with os.fdopen(descriptor, "rb") as file:
             return file.read(config_document.MAX_CONFIG_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None

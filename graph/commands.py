@@ -17,7 +17,7 @@ MAX_ARGUMENT_BYTES: Final = 32 << 10
 _OPERATORS: Final = ("&&", "||", "|", ";", "$(", "`", ">", "<")
 _SHELLS: Final = frozenset(["sh", "bash", "dash", "zsh", "ksh", "ash"])
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
-_VARIABLE: Final = re.compile(r"\$(?:\w+|\{\w+\})")
+_VARIABLE: Final = re.compile(r"\$(?:[A-Za-z_]\w*|\{\w+\})")
 
 # What hides an exit code inside a shell script: pattern → how it is named.
 _MASKS: Final = (
@@ -27,6 +27,8 @@ _MASKS: Final = (
     (re.compile(r"\bset\s+\+e\b"), "set +e"),
     (re.compile(r"(?<![&>|<])&\s*$"), "&"),
 )
+# Text in quotes is an argument, whatever it looks like.
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _PIPEFAIL: Final = re.compile(r"\bpipefail\b")
 
 
@@ -70,8 +72,9 @@ def warnings(words: Sequence[str], *, was_string: bool) -> tuple[str, ...]:
     script = shell_script(words)
     if script is not None:
         piped = _PIPEFAIL.search(" ".join(words)) is not None
+        bare = _QUOTED.sub("…", script)
         for pattern, name in _MASKS:
-            if pattern.search(script) and not (piped and name == "| …"):
+            if pattern.search(bare) and not (piped and name == "| …"):
                 found.append(f"`{name}` in {script[:60]!r} hides an exit code: the check may not be able to fail")
     return tuple(found)
 

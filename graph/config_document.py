@@ -58,7 +58,7 @@ _WAITING_OF_AGENT: Final = frozenset(["adapter", "command", "args", "resume_args
 
 _BRACE_WORD: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SIZE: Final = re.compile(r"(\d{1,15}) ?(B|KiB|MiB|GiB|TiB)?")
+_SIZE: Final = re.compile(r"([0-9]{1,15}) ?(B|KiB|MiB|GiB|TiB)?")
 _SIZES: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _HINTS: Final = {
     "agent": "write 'agents', a mapping from names",

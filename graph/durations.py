@@ -6,9 +6,9 @@ from typing import Final
 # A year: longer than any wait that somebody means, short enough that adding it to a clock never overflows.
 MAX_DURATION_S: Final = 366 * 86400.0
 
-DURATION_PATTERN: Final = r"(?:\d{1,9}(?:\.\d{1,6})?(?:ms|[dhms]))+|\d{1,9}(?:\.\d{1,6})?"
+DURATION_PATTERN: Final = r"(?:[0-9]{1,9}(?:\.[0-9]{1,6})?(?:ms|[dhms]))+|[0-9]{1,9}(?:\.[0-9]{1,6})?"
 _WHOLE: Final = re.compile(DURATION_PATTERN)
-_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|[dhms])")
 _SECONDS: Final = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
