@@ -101,11 +101,22 @@ class Worktrees(Protocol):
         `nonce` was recorded before this call and is written into the lock reason. A half-made or whole worktree with
         the same nonce (a driver died here) is ours: it is finished or undone and made again. None: a fresh one.
         `resume_from`: put the branch there (a kept commit that contains base) instead of at base; then an existing
-        branch of that name whose tip is that commit is used. Otherwise a branch of that name is never used.
+        branch of that name whose tip is that commit is used. Otherwise a branch of that name is never used, unless a
+        record or a pin of this subtask knows its tip; then the tip is kept by a pin. `frozen`: the text of `freeze`,
+        whose filters write the files; None: the latest one.
         """
         ...
 
-    def recreate(self, graph: str, slug: str, worktree: Worktree, *, root: str, nonce: str | None = None) -> Worktree:
+    def recreate(
+        self,
+        graph: str,
+        slug: str,
+        worktree: Worktree,
+        *,
+        root: str,
+        nonce: str | None = None,
+        frozen: str | None = None,
+    ) -> Worktree:
         """Lay a worktree whose folder is gone out again on its branch (or, when that is gone too, at its base).
 
         Drops only the registration that carries the record's nonce. Raises: WORKTREE_CONFLICT.

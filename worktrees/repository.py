@@ -97,12 +97,15 @@ def _ask(start: str, mark: str) -> list[str]:
     result = run(args, env=user_environment(), cwd=start, timeout_s=20, ok=(0, 128))
     if result.code != 0:
         raise _not_opened(start, result)
-    *simple, paths = result.text.split("\n", 5)
+    bare, inside, text = result.text.split("\n", 2)
+    # Outside of a checkout git prints no line at all for the way up.
+    up, text = text.split("\n", 1) if inside == "true" else ("", text)
+    shallow, object_format, paths = text.split("\n", 2)
     git_dir, separator, rest = paths.partition(f"/x{mark}\n")
     common_dir = rest.removesuffix(f"/objects/{mark}")
     if not separator or common_dir == rest:
         raise WorktreeError("REPOSITORY_UNSUPPORTED", f"git describes the repository at {start} in an unknown way.")
-    return [*simple, os.path.realpath(git_dir), os.path.realpath(common_dir)]
+    return [bare, inside, up, shallow, object_format, os.path.realpath(git_dir), os.path.realpath(common_dir)]
 
 
 def _not_opened(start: str, result: GitResult) -> WorktreeError:

@@ -1,0 +1,210 @@
+"""GitWorktrees: one user repository as the graph's shell sees it. Every method calls the one module that does it.
+
+Methods block, are thread-safe, and raise WorktreeError. `close` ends the kept git process.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from coordinate_agents.worktrees import (
+    base as bases,
+)
+from coordinate_agents.worktrees import (
+    bring,
+    commits,
+    diff,
+    dirty,
+    examine,
+    frozen,
+    integrate,
+    ownership,
+    pins,
+    pristine,
+    refs,
+    repository,
+    shared,
+)
+from coordinate_agents.worktrees import (
+    create as creation,
+)
+from coordinate_agents.worktrees.files import ensure_text, read_regular
+from coordinate_agents.worktrees.judge import Judge
+from coordinate_agents.worktrees.model import (
+    Base,
+    CommitId,
+    CommitOutcome,
+    CommitRequest,
+    Examination,
+    ExamineRequest,
+    Head,
+    MergeConflict,
+    Merged,
+    PinKind,
+    RefSnapshot,
+    RepositoryFacts,
+    SharedState,
+    Worktree,
+)
+
+_LATEST_FROZEN = "frozen.json"
+
+
+class GitWorktrees:
+    """Worktrees, refs and evidence of one repository. `frozen` None: the settings of the latest `freeze`."""
+
+    def __init__(self, facts: RepositoryFacts) -> None:
+        self._judge = Judge.open(facts)
+
+    @classmethod
+    def open(cls, root: str, *, state_root: str | None = None) -> "GitWorktrees":
+        """The repository that holds the folder. Raises: NOT_A_REPOSITORY, REPOSITORY_UNSUPPORTED."""
+        return cls(repository.open_repository(root, state_root=state_root))
+
+    def close(self) -> None:
+        self._judge.close()
+
+    def __enter__(self) -> "GitWorktrees":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def facts(self) -> RepositoryFacts:
+        return self._judge.facts
+
+    def freeze(self) -> str:
+        self._judge.copy_shallow()
+        text = frozen.freeze(self.facts).to_json()
+        ensure_text(self._latest_frozen, text.encode())
+        return text
+
+    def resolve(self, commitish: str) -> CommitId:
+        return repository.resolve(self._judge, commitish)
+
+    def check_names(self, graph: str, slugs: Sequence[str]) -> None:
+        refs.check_names(self._judge, graph, slugs, known=ownership.recorded_slugs(self.facts, graph))
+
+    def refs(self) -> RefSnapshot:
+        return refs.snapshot(self._judge)
+
+    def shared_state(self) -> SharedState:
+        return shared.shared_state(self.facts)
+
+    def keep_tips(self, graph: str, snapshot: RefSnapshot) -> None:
+        pins.keep_tips(self._judge, graph, snapshot)
+
+    def runtime_refs(self, graph: str) -> Mapping[str, CommitId]:
+        return refs.runtime_refs(self._judge, graph)
+
+    def restore_refs(self, wanted: Mapping[str, CommitId]) -> tuple[str, ...]:
+        return refs.restore_refs(self._judge, wanted)
+
+    def make_base(self, graph: str, slug: str, base: CommitId, heads: Sequence[Head]) -> Base | MergeConflict:
+        return bases.make_base(self._judge, graph, slug, base, heads)
+
+    def create(
+        self,
+        graph: str,
+        slug: str,
+        base: CommitId,
+        *,
+        root: str,
+        nonce: str | None = None,
+        resume_from: CommitId | None = None,
+        frozen: str | None = None,
+    ) -> Worktree:
+        settings = self._settings(frozen)
+        return creation.create(
+            self._judge, graph, slug, base, root=root, frozen=settings, nonce=nonce, resume_from=resume_from
+        )
+
+    def recreate(
+        self,
+        graph: str,
+        slug: str,
+        worktree: Worktree,
+        *,
+        root: str,
+        nonce: str | None = None,
+        frozen: str | None = None,
+    ) -> Worktree:
+        settings = self._settings(frozen)
+        return creation.recreate(self._judge, graph, slug, worktree, root=root, frozen=settings, nonce=nonce)
+
+    def is_missing(self, worktree: Worktree) -> bool:
+        return ownership.is_missing(worktree)
+
+    def bring(self, worktree: Worktree, *, copy: Sequence[str], link: Sequence[str]) -> tuple[str, ...]:
+        return bring.bring(Path(self.facts.root), Path(worktree.path), copy=copy, link=link)
+
+    def is_intact(self, worktree: Worktree) -> str | None:
+        return ownership.is_intact(self.facts, worktree)
+
+    def untracked(self, worktree: Worktree, frozen: str) -> tuple[str, ...]:
+        return dirty.untracked(self._judge, worktree, frozen)
+
+    def tracked_changes(self, worktree: Worktree, frozen: str) -> tuple[str, ...]:
+        return dirty.tracked_changes(self._judge, worktree, frozen)
+
+    def examine(self, request: ExamineRequest) -> Examination:
+        return examine.examine(self._judge, request)
+
+    def reread(self, request: ExamineRequest) -> tuple[CommitId | None, int]:
+        return examine.reread(self._judge, request)
+
+    def commit_leftovers(self, request: CommitRequest) -> CommitOutcome:
+        return commits.commit_leftovers(self._judge, request)
+
+    def pin(self, graph: str, slug: str, kind: PinKind, commit: CommitId) -> str:
+        return pins.pin(self._judge, graph, slug, kind=kind, commit=commit)
+
+    def keep(self, graph: str, slug: str, worktree: Worktree) -> tuple[CommitId, ...]:
+        return pins.keep(self._judge, graph, slug, worktree)
+
+    def contains(self, commit: CommitId, ancestors: Sequence[CommitId]) -> tuple[CommitId, ...]:
+        return bases.contains(self._judge, commit, ancestors)
+
+    def integrate(self, graph: str, base: CommitId, heads: Sequence[Head]) -> Merged | MergeConflict:
+        return integrate.integrate(self._judge, graph, base, heads)
+
+    def publish_integration(
+        self, graph: str, commit: CommitId, *, expected: CommitId | None, root: str, frozen: str | None = None
+    ) -> Worktree:
+        settings = self._settings(frozen)
+        return creation.publish_integration(self._judge, graph, commit, expected=expected, root=root, frozen=settings)
+
+    def pristine(self, graph: str, slug: str, commit: CommitId, *, root: str, frozen: str | None = None) -> Worktree:
+        return pristine.pristine(self._judge, graph, slug, commit, root=root, frozen=self._settings(frozen))
+
+    def restore_paths(
+        self, worktree: Worktree, source: CommitId, paths: Sequence[str], *, frozen: str | None = None
+    ) -> tuple[str, ...]:
+        return diff.restore_paths(self._judge, worktree, source, paths, frozen=self._settings(frozen))
+
+    def remove_pristine(self, worktree: Worktree) -> None:
+        pristine.remove_pristine(self._judge, worktree)
+
+    def left_pristine(self, graph: str) -> tuple[Worktree, ...]:
+        """Worktrees of checks whose process died; each may be given to `remove_pristine`."""
+        return pristine.left_pristine(self.facts, graph)
+
+    def tree_of(self, commit: CommitId) -> str:
+        return self._judge.tree_of(commit)
+
+    def changed(self, base: CommitId, head: CommitId) -> tuple[str, ...]:
+        return diff.changed(self._judge, base, head)
+
+    def diff(self, base: CommitId, head: CommitId, *, stat: bool, max_bytes: int) -> str:
+        return diff.diff(self._judge, base, head, stat=stat, max_bytes=max_bytes)
+
+    @property
+    def _latest_frozen(self) -> Path:
+        return Path(self._judge.git_dir, _LATEST_FROZEN)
+
+    def _settings(self, given: str | None) -> str:
+        """What was given, else the latest record: the configuration as it is now may be what an agent wrote."""
+        if given is not None:
+            return given
+        text = read_regular(self._latest_frozen)
+        return text.decode() if text is not None else self.freeze()
