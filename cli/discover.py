@@ -11,7 +11,7 @@ from typing import Final
 from coordinate_agents.graph.errors import GraphError
 
 # os.path: links are joined and compared as the text that git wrote.
-# ruff: noqa: PTH103, PTH110, PTH112, PTH113, PTH118, PTH119, PTH120, PTH123
+# ruff: noqa: PTH110, PTH112, PTH113, PTH118, PTH119, PTH120, PTH123
 
 STATE_FOLDER: Final = "coordinate-agents"
 # A path longer than this is no path; a `.git` file holds one line.

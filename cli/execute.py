@@ -24,6 +24,8 @@ def execute(invocation: Invocation, argv: Sequence[str]) -> int:
                 result = _call(invocation, runtime)
             code = result.exit_code
             _write(invocation, result)
+            if invocation.verb.group == "set up":
+                code = _asked(invocation, runtime, result)
     except output.ReaderGone:
         return code
     except BaseException as error:
@@ -69,6 +71,20 @@ def _call(invocation: Invocation, runtime: Any) -> Result:
     module = import_module(invocation.verb.module)
     result: Result = module.execute(runtime, _request(module.Request, invocation))
     return result
+
+
+def _asked(invocation: Invocation, runtime: Any, result: Result) -> int:
+    """The exit code after the question that the result ends with, where there is one."""
+    from coordinate_agents.cli import confirm
+
+    if not confirm.asks(invocation, result):
+        return result.exit_code
+    agreed = confirm.answer(invocation, result)
+    if agreed is None:
+        return result.exit_code
+    again = _call(agreed, runtime)
+    _write(agreed, again)
+    return again.exit_code
 
 
 def _request(request_type: Any, invocation: Invocation) -> Any:

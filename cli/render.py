@@ -29,6 +29,8 @@ _RENDERERS: Final[Mapping[str, str]] = {
     "graph-create": "render_setup:created",
     "graph-plan": "render_plan:plan",
     "graph-verify": "render_setup:verified",
+    "setup-trust": "render_setup:trust",
+    "setup-discover": "render_setup:agents",
     "doctor": "render_setup:doctor",
 }
 

@@ -62,6 +62,27 @@ def verified(data: Mapping[str, Any]) -> list[str]:
     return table(rows)
 
 
+def trust(data: Mapping[str, Any]) -> list[str]:
+    """What the file would run, and whether it may."""
+    lines = [f"{cell(data['file'])} sets:", *(f"  {cell(line)}" for line in data["asks"])] if data["asks"] else []
+    if data["trusted"]:
+        return [*lines, f"{cell(data['file'])} is trusted as it is now ({data['digest'][:12]})."]
+    return [*lines, f"Not trusted. To trust it: coordinate-agents setup-trust --yes --digest {data['digest']}"]
+
+
+def agents(data: Mapping[str, Any]) -> list[str]:
+    """One line per agent: what would be started, or why it cannot be."""
+    rows: list[Sequence[object]] = [("AGENT", "ADAPTER", "COMMAND", "")]
+    for each in data["agents"]:
+        note = each["error"] or f"named by {each['source']}{'' if each['configured'] else ', not configured'}"
+        default = " (default)" if each["agent"] == data["defaultAgent"] else ""
+        rows.append((f"{each['agent']}{default}", each["adapter"], each["command"], note))
+    lines = table(rows) if data["agents"] else ["No agent is configured or found."]
+    if data["untrusted"]:
+        lines.append(f"{cell(data['projectFile'])} is not trusted: coordinate-agents setup-trust")
+    return lines
+
+
 def doctor(data: Mapping[str, Any]) -> list[str]:
     """Errors and warnings with their next step; what is fine in one line each."""
     lines = []

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # a read verb loads no port
+    from coordinate_agents.graph.config import Config
     from coordinate_agents.graph.events import Event
     from coordinate_agents.graph.model import SubtaskId
     from coordinate_agents.graph.ports import Agents, Clock, Progress, Sessions, Worktrees
@@ -46,6 +47,7 @@ class Runtime:
         open_agents: Callable[[Path], Agents],
         clock: Clock,
         state_dir: Callable[[], Path],
+        open_config: Callable[[], Config] | None = None,
     ) -> None:
         self.root = root
         self.clock = clock
@@ -55,11 +57,18 @@ class Runtime:
         self._open_sessions = open_sessions
         self._open_agents = open_agents
         self._state_dir = state_dir
+        self._open_config = open_config
 
     @cached_property
     def state_dir(self) -> Path:
         """``<common git dir>/coordinate-agents`` or the configured state root. May not exist yet."""
         return self._state_dir()
+
+    @cached_property
+    def config(self) -> Config:
+        """The user's and the project's configuration now, trusted. Raises: INVALID_AGENT_CONFIG, CONFIG_UNTRUSTED."""
+        assert self._open_config is not None, "this verb was opened without configuration"
+        return self._open_config()
 
     @cached_property
     def worktrees(self) -> Worktrees:
@@ -80,3 +89,6 @@ class Runtime:
     def close(self) -> None:
         if "store" in self.__dict__:
             self.store.close()
+        close_worktrees = getattr(self.__dict__.get("worktrees"), "close", None)
+        if close_worktrees is not None:  # a kept git process
+            close_worktrees()

@@ -131,7 +131,7 @@ def _invalid(message: str, *problems: Problem) -> GraphError:
 
 
 def _yaml(value: Mapping[str, Any], indent: str) -> Iterator[str]:
-    """The mapping as block YAML: plain words plain, several lines as a literal block, all else as JSON, which is YAML."""
+    """The mapping as block YAML: plain words plain, several lines as a literal block, the rest as JSON."""
     for key, item in value.items():
         if isinstance(item, list) and item and all(isinstance(each, dict) for each in item):
             yield f"{indent}{_scalar(key)}:"

@@ -78,7 +78,7 @@ def require_subtask(row: "GraphRow", subtask: str) -> None:
     if subtask not in known:
         raise GraphError(
             "TASK_NOT_FOUND",
-            f"Graph {row.id} has no subtask {subtask!r}{_known('its subtasks are', subtask, known)}.",
+            f"Graph {row.id} has no subtask {subtask!r}{_known('its subtasks are', subtask, known)}",
             next=f"coordinate-agents graph-status {row.id}",
             facts={"taskId": row.id, "subtaskId": subtask},
         )
@@ -106,7 +106,7 @@ def _unknown_graph(given: str, known: Iterable[str]) -> GraphError:
     ids = list(known)
     return GraphError(
         "TASK_NOT_FOUND",
-        f"There is no graph {given!r} in this repository{_known('its graphs are', given, ids)}.",
+        f"There is no graph {given!r} in this repository{_known('its graphs are', given, ids)}",
         next="coordinate-agents graph-list" if ids else "coordinate-agents graph-run FILE",
         facts={"taskId": given},
     )
@@ -115,5 +115,5 @@ def _unknown_graph(given: str, known: Iterable[str]) -> GraphError:
 def _known(what: str, given: str, known: list[str]) -> str:
     near = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
     if near:
-        return f"; did you mean {near[0]}"
-    return f"; {what} {listed(known, first=8)}" if known else "; it has none yet"
+        return f"; did you mean {near[0]}?"
+    return f"; {what} {listed(known, first=8)}." if known else "; it has none yet."

@@ -11,6 +11,8 @@ from keyword import iskeyword
 from typing import Any, Final, Literal
 
 _OPERATIONS: Final = "coordinate_agents.graph.operations"
+# Verbs about this machine and its configuration, which only the edge knows.
+_SETUP: Final = "coordinate_agents.cli.setup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ class Verb:
 
     @property
     def module(self) -> str:
-        return f"{_OPERATIONS}.{_python_name(self.short_name)}"
+        package = _SETUP if self.group == "set up" else _OPERATIONS
+        return f"{package}.{_python_name(self.short_name.removeprefix('setup-'))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +206,22 @@ VERBS: Final[tuple[Verb, ...]] = (
         ),
     ),
     Verb("graph-verify", "re-check every certificate from git alone", "read", (GRAPH,)),
+    Verb(
+        "setup-trust",
+        "look at what this repository's configuration may run, and trust it",
+        "write",
+        (
+            Param("yes", "trust it without being asked", kind="flag"),
+            Param("digest", "only this version of the file (SHA-256)"),
+        ),
+        group="set up",
+    ),
+    Verb(
+        "setup-discover",
+        "list the agents that are configured or found, and what would be started",
+        "optional",
+        group="set up",
+    ),
     Verb(
         "doctor",
         "check git, Python, file systems, configuration, agents and leftovers",

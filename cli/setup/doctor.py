@@ -1,0 +1,119 @@
+"""doctor: is everything here that a run needs, and what did earlier runs leave? Looks only; changes nothing."""
+
+from collections import Counter
+from collections.abc import Generator, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from coordinate_agents.cli import config
+from coordinate_agents.cli.setup.agents import look_at_agents
+from coordinate_agents.cli.setup.findings import Finding
+from coordinate_agents.cli.setup.machine import look_at_folder, look_at_machine
+from coordinate_agents.graph.config import Config
+from coordinate_agents.graph.errors import EXIT_DONE, EXIT_REFUSED, GraphError
+from coordinate_agents.graph.operations.recorded import worktree_root
+from coordinate_agents.graph.operations.table import Result
+from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.snapshot import run_from_row
+from coordinate_agents.graph.text import counted
+from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.repository import open_repository
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    pass
+
+
+def execute(runtime: Runtime | None, request: Request) -> Result:
+    """`findings` in the order looked at; exit code 1 when one is an error."""
+    findings = list(_look(runtime))
+    counts = Counter(each.level for each in findings)
+    return Result(
+        {
+            "findings": [asdict(each) for each in findings],
+            "counts": {level: counts[level] for level in ("ok", "warn", "error")},
+        },
+        EXIT_REFUSED if counts["error"] else EXIT_DONE,
+    )
+
+
+def _look(runtime: Runtime | None) -> Iterator[Finding]:
+    yield from look_at_machine()
+    root = runtime.root if runtime is not None else Path.cwd()
+    if runtime is None:
+        yield Finding("warn", "repository", f"{root} is not inside one", "change into it, or name it with --root DIR")
+    else:
+        yield _repository(root)
+        yield from _state(runtime)
+    loaded = yield from _configuration(root)
+    if runtime is not None:
+        yield from look_at_folder("worktree root", worktree_root(loaded, None))
+    yield from _agents(loaded, root)
+
+
+def _repository(root: Path) -> Finding:
+    try:
+        facts = open_repository(str(root))
+    except WorktreeError as error:
+        return Finding("error", "repository", str(error), error.next)
+    kinds = [
+        facts.object_format,
+        *(["bare"] if facts.is_bare else []),
+        *(["shallow"] if facts.is_shallow else []),
+        *(["partial"] if facts.is_partial else []),
+    ]
+    return Finding("ok", "repository", f"{facts.root} ({', '.join(kinds)})")
+
+
+def _state(runtime: Runtime) -> Iterator[Finding]:
+    yield from look_at_folder("state folder", runtime.state_dir)
+    try:
+        store = runtime.store
+        store.verify_chain(full=True)
+        graphs = store.graphs()
+        rows = [(graph.id, run_from_row(run.row)) for graph in graphs for run in store.runs(graph.id)]
+    except GraphError as error:
+        yield Finding("error", "state database", str(error), error.next)
+        return
+    yield Finding("ok", "state database", f"{counted(len(graphs), 'graph')}, every event as it was written")
+    made = [(graph, run) for graph, run in rows if run.worktree is not None]
+    gone = [f"{graph}/{run.id}" for graph, run in made if run.worktree and not Path(run.worktree.path).exists()]
+    if gone:
+        shown = ", ".join(gone[:3]) + (f" and {len(gone) - 3} more" if len(gone) > 3 else "")
+        yield Finding(
+            "warn", "worktrees", f"{len(gone)} recorded ones are gone ({shown})", "graph-run makes them again"
+        )
+    yield Finding("ok", "worktrees", f"{len(made) - len(gone)} that the Runtime made are in their place")
+
+
+def _configuration(root: Path) -> Generator[Finding, None, Config]:
+    """Findings about the two files; returns the configuration in force (empty when it cannot be read)."""
+    try:
+        loaded = config.load(root)
+    except GraphError as error:
+        first = f" ({error.problems[0].message})" if error.problems else ""
+        yield Finding("error", "configuration", f"{error}{first}", error.next)
+        return Config()
+    files = [str(path) for path in (loaded.project_path, loaded.user_path) if path.exists()]
+    yield Finding("ok", "configuration", ", ".join(files) or "no file; the defaults are in force")
+    if not loaded.is_trusted:
+        keys = ", ".join(loaded.inert[:5])
+        yield Finding(
+            "warn", "trust", f"{config.PROJECT_FILE} sets {keys} and is not trusted", "coordinate-agents setup-trust"
+        )
+    return loaded.config
+
+
+def _agents(loaded: Config, root: Path) -> Iterator[Finding]:
+    usable = 0
+    for each in look_at_agents(loaded, root):
+        if each.command is not None:
+            usable += 1
+            yield Finding("ok", f"agent {each.agent}", f"{each.command} (named by {each.source})")
+        elif each.configured:
+            yield Finding("error", f"agent {each.agent}", each.error or "cannot be started", each.next)
+    if not usable:
+        yield Finding(
+            "warn", "agents", "none is configured or found", "add one under `agents:` in .coordinate-agents.yaml"
+        )
