@@ -7,8 +7,6 @@ shared lock; with one, its index is opened read-only; a log without an index is 
 import contextlib
 import os
 import sqlite3
-import tempfile
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,14 +33,14 @@ class Reading:
 
     connection: sqlite3.Connection
     lock: locks.KernelLock | None
-    copy: tempfile.TemporaryDirectory[str] | None = None
+    remove_copy: Callable[[], None] | None = None
 
     def close(self) -> None:
         self.connection.close()
         if self.lock is not None:
             self.lock.release()
-        if self.copy is not None:
-            self.copy.cleanup()
+        if self.remove_copy is not None:
+            self.remove_copy()
 
 
 def open_writable(where: StatePlace, remains: Remains) -> sqlite3.Connection:
@@ -103,9 +101,7 @@ def open_for_reading(where: StatePlace) -> Reading | None:
                 _check_version(where, reading.connection)
                 _check_readable_version(where, reading.connection)
             except BaseException:
-                reading.connection.close()
-                if reading.copy is not None:
-                    reading.copy.cleanup()
+                reading.close()
                 raise
             return reading
     except BaseException:
@@ -159,7 +155,7 @@ def _create(where: StatePlace, remains: Remains) -> None:
         try:
             connection.execute("PRAGMA synchronous=FULL")
             schema.migrate(connection)
-            connection.execute("INSERT INTO meta VALUES ('store_id', ?)", (uuid.uuid4().hex,))
+            connection.execute("INSERT INTO meta VALUES ('store_id', ?)", (os.urandom(16).hex(),))
             connection.execute("PRAGMA journal_mode=WAL")
         finally:
             connection.close()
@@ -233,12 +229,14 @@ def _connect_reading(where: StatePlace, lock: locks.KernelLock | None) -> Readin
 
 def _connect_copy(where: StatePlace, lock: locks.KernelLock | None) -> Reading:
     """A log without its index: nobody is connected, and SQLite would have to write the index to read it."""
-    # The context is left open on purpose; Reading.close removes it.
+    # Imported here: rarely needed, and what it imports costs every read verb 4 ms.
+    import tempfile
+
     copy = tempfile.TemporaryDirectory(prefix="coordinate-agents-read-", ignore_cleanup_errors=True)
     for path in (where.database, where.wal):
         target = Path(copy.name) / path.name
         target.write_bytes(path.read_bytes())
-    return Reading(_connect(Path(copy.name) / where.database.name, "mode=rw"), lock, copy)
+    return Reading(_connect(Path(copy.name) / where.database.name, "mode=rw"), lock, copy.cleanup)
 
 
 def _connect(path: Path, options: str) -> sqlite3.Connection:

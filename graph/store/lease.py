@@ -135,7 +135,7 @@ def take_over(state_dir: Path, graph_id: str, *, bound_s: float) -> None:
     """End the process that drives the graph, so that its lease can be taken; nothing when nobody drives.
 
     A polite signal first (to a stopped one too), then SIGKILL, within `bound_s`. Raises: LEASE_HELD when the holder
-    cannot be proved to be ours to end (another namespace or boot, no record) or outlives the bound.
+    cannot be proved to be ours to end (another namespace or boot, no record), is this process, or outlives the bound.
     """
     where = StatePlace(state_dir)
     found = holder(state_dir, graph_id)
@@ -143,7 +143,7 @@ def take_over(state_dir: Path, graph_id: str, *, bound_s: float) -> None:
     if found is None:
         return
     is_ours = record is not None and found.life in ("running", "stopped") and record.process.pid == found.pid
-    if record is None or not is_ours or not hasattr(os, "pidfd_open"):
+    if record is None or not is_ours or found.pid == os.getpid() or not hasattr(os, "pidfd_open"):
         raise _held(graph_id, found)
     try:
         pidfd = os.pidfd_open(found.pid)

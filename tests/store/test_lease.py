@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 import stores
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from stores import GRAPH
 
 from coordinate_agents.graph.errors import GraphError
@@ -170,6 +172,63 @@ def test_take_over_kills_a_holder_that_ignores_the_polite_signal(tmp_path: Path)
 
 def test_take_over_without_a_holder_does_nothing(tmp_path: Path) -> None:
     take_over(stores.seeded(tmp_path), GRAPH, bound_s=1.0)
+
+
+def test_take_over_from_oneself_is_refused(tmp_path: Path) -> None:
+    state = stores.seeded(tmp_path)
+    with Store.open(state) as store, Lease.acquire(store, GRAPH, purpose="graph-run"):
+        with pytest.raises(GraphError) as refused:
+            take_over(state, GRAPH, bound_s=1.0)
+        assert refused.value.code == "LEASE_HELD"
+
+
+# Two processes' worth of holders in one process (each lock belongs to its own open file); "lose" is a lock file that
+# somebody removed while its holder lives.
+_STEPS = st.lists(
+    st.tuples(st.sampled_from([0, 1]), st.sampled_from(["acquire", "release", "append", "lose"])), max_size=25
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=_STEPS)
+def test_leases_in_any_order_never_let_two_append(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str]]
+) -> None:
+    state = stores.seeded(tmp_path_factory.mktemp("state"))
+    with Store.open(state) as first, Store.open(state) as second:
+        holders = (first, second)
+        leases: list[Lease | None] = [None, None]
+        generations = [0, 0]
+        locked: int | None = None
+        appended = 0
+        for who, step in steps:
+            if step == "acquire" and leases[who] is None:
+                if locked is None:
+                    leases[who] = lease = Lease.acquire(holders[who], GRAPH, purpose=str(who))
+                    generations[who], locked = lease.generation, who
+                else:
+                    with pytest.raises(GraphError) as refused:
+                        Lease.acquire(holders[who], GRAPH, purpose=str(who))
+                    assert refused.value.code == "LEASE_HELD"
+            elif step == "release" and (held := leases[who]) is not None:
+                held.release()
+                leases[who] = None
+                locked = None if locked == who else locked
+            elif step == "lose" and locked is not None:
+                (state / "leases" / "checkout.lock").unlink()
+                locked = None
+            elif step == "append":
+                if generations[who] > generations[1 - who]:
+                    holders[who].append(GRAPH, generations[who], [NewEvent("Noted", {})], now=2.0)
+                    appended += 1
+                else:
+                    with pytest.raises(GraphError) as refused:
+                        holders[who].append(GRAPH, generations[who], [NewEvent("Late", {})], now=2.0)
+                    assert refused.value.code == "STALE_CLAIM"
+        for left in leases:
+            if left is not None:
+                left.release()
+        assert [row.type for row in first.events(after=1)] == ["Noted"] * appended
 
 
 def test_forked_child_does_not_keep_the_lease(tmp_path: Path) -> None:
