@@ -11,7 +11,7 @@ after it an old index, which the next call writes again.
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -42,11 +42,7 @@ def commit_leftovers(judge: Judge, request: CommitRequest) -> CommitOutcome:
         wanted, left_out = _choose(judge, request, head, index)
         if not wanted:
             return CommitOutcome(None, left_out)
-        names = "".join(f"{path}\0" for path in wanted).encode("utf-8", "surrogateescape")
-        judge.git(
-            "update-index", "--add", "--remove", "-z", "--stdin", stdin=names, index=index, work_tree=worktree.path,
-            frozen=request.frozen, write_objects=True, timeout_s=_ADD_TIMEOUT_S,
-        )  # fmt: skip
+        _add(judge, request, wanted, index)
         tree = judge.git("write-tree", index=index, write_objects=True).text
         if tree == judge.tree_of(head):
             return CommitOutcome(None, left_out)
@@ -72,24 +68,43 @@ def _head_to_build_on(judge: Judge, worktree: Worktree) -> CommitId:
 
 def _choose(
     judge: Judge, request: CommitRequest, head: CommitId, index: str
-) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """Paths to commit, and those left out with the reason, both sorted."""
+) -> tuple[Mapping[str, bool], tuple[tuple[str, str], ...]]:
+    """Paths to commit (True: gone), and those left out with the reason, both sorted."""
     worktree = request.worktree
     around = survey(worktree.path)
     found = around.repositories
     difference = compare(judge, worktree, index, frozen=request.frozen, folder_links=around.folder_links)
-    wrong = inspect(judge, worktree, head, index=index, frozen=request.frozen, found=found) if found else ()
+    wrong = inspect(judge, worktree, head, index=index, frozen=request.frozen, around=around) if found else ()
     reasons = {entry.path: "a nested repository" for entry in wrong}
     inside = tuple(f"{repository.path}/" for repository in found)
-    wanted: dict[str, None] = {}
+    wanted: dict[str, bool] = {}
     kinds = {entry.path: entry.kind for entry in difference.tracked}
     for path in (*kinds, *difference.untracked):
         reason = _reason(request, path, inside, is_submodule=kinds.get(path) == "submodule")
         if reason is None:
-            wanted[path] = None
+            wanted[path] = kinds.get(path) == "deleted"
         elif reason:
             reasons[path.rstrip("/")] = reason
-    return tuple(sorted(wanted)), tuple(sorted(reasons.items()))[:_MAX_LEFT_OUT]
+    return dict(sorted(wanted.items())), tuple(sorted(reasons.items()))[:_MAX_LEFT_OUT]
+
+
+def _add(judge: Judge, request: CommitRequest, wanted: Mapping[str, bool], index: str) -> None:
+    """Take the paths into the private index: first those that are gone, since a new file may stand in their place."""
+    for is_gone, options in ((True, ["--force-remove"]), (False, ["--add", "--remove", "--replace"])):
+        paths = [path for path, gone in wanted.items() if gone is is_gone]
+        if paths:
+            judge.git(
+                "update-index",
+                *options,
+                "-z",
+                "--stdin",
+                stdin="".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape"),
+                index=index,
+                work_tree=request.worktree.path,
+                frozen=request.frozen,
+                write_objects=True,
+                timeout_s=_ADD_TIMEOUT_S,
+            )
 
 
 def _reason(request: CommitRequest, path: str, inside: Sequence[str], *, is_submodule: bool) -> str | None:

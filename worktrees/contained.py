@@ -5,13 +5,14 @@ read from files; nothing is decided here.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final
 
 from coordinate_agents.worktrees.history import History
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import BRANCH_PREFIX, INTEGRATION_SLUG, PIN_PREFIX, CommitId, RefSnapshot
-from coordinate_agents.worktrees.reffiles import packed_refs, read_ref, read_refs
+from coordinate_agents.worktrees.reffiles import read_refs
 from coordinate_agents.worktrees.refs import TIPS_SLUG
 
 MAX_NAMED: Final = 8
@@ -67,7 +68,7 @@ def moved_onto(judge: Judge, history: History, before: RefSnapshot) -> tuple[str
 
 
 def strays(
-    judge: Judge, history: History, head: CommitId, candidates: Sequence[CommitId], *, known: Sequence[CommitId]
+    judge: Judge, history: History, head: CommitId, candidates: Sequence[CommitId], *, known: AbstractSet[CommitId]
 ) -> tuple[CommitId, ...]:
     """Commits among the candidates and behind them that neither head nor a known commit contains, newest first.
 
@@ -78,7 +79,7 @@ def strays(
     if not outside:
         return ()
     there = [oid for oid in outside if judge.commit(oid) == oid]
-    asked = [*there, f"^{head}", f"^{history.base}", *(f"^{oid}" for oid in dict.fromkeys(known))]
+    asked = [*there, f"^{head}", f"^{history.base}", *(f"^{oid}" for oid in sorted(known))]
     limit = f"--max-count={MAX_STRAYS}"
     return (
         tuple(judge.git("rev-list", limit, "--ignore-missing", "--stdin", stdin=_lines(asked)).lines()) if there else ()
@@ -92,12 +93,9 @@ def still_named(judge: Judge, before: RefSnapshot) -> tuple[CommitId, ...]:
 
 def _moved(judge: Judge, before: RefSnapshot) -> dict[str, CommitId]:
     """Refs of the snapshot that exist with another value, name to value now."""
-    common = Path(judge.facts.common_dir)
-    # Loose first: see reffiles. A snapshot of thousands of packed refs costs one look for a loose file each.
-    loose = {name: oid for name in before.refs if (common / name).exists() and (oid := read_ref(common, name))}
-    packed = packed_refs(common)
-    now = {name: loose.get(name) or packed.get(name) for name in before.refs}
-    return {name: oid for name, oid in now.items() if oid is not None and oid != before.refs[name]}
+    # A symbolic ref, such as origin/HEAD, is left out: what it leads to is in the snapshot itself.
+    now = read_refs(Path(judge.facts.common_dir), "refs/")
+    return {name: now[name] for name, oid in before.refs.items() if now.get(name, oid) != oid}
 
 
 def _is_inside(judge: Judge, commit: CommitId, tips: Sequence[CommitId]) -> bool:

@@ -22,6 +22,7 @@ from coordinate_agents.worktrees.survey import survey
 
 DIRTY_TIMEOUT_S: Final = 300.0
 MAX_LIST_BYTES: Final = 256 << 20
+MAX_ASKED: Final = 10_000
 _KINDS: Final[Mapping[str, Literal["modified", "deleted", "added", "type", "conflict"]]] = {
     "M": "modified",
     "D": "deleted",
@@ -95,17 +96,24 @@ def compare(judge: Judge, worktree: Worktree, index: str, *, frozen: str, folder
 
 
 def ignored_by_agent(judge: Judge, worktree: Worktree, paths: Sequence[str], *, frozen: str) -> tuple[str, ...]:
-    """Which of these untracked paths the rules in the worktree, or `info/exclude` as it is now, ignore."""
+    """Which of the first MAX_ASKED untracked paths the worktree's rules, or `info/exclude` as it is now, ignore."""
     if not paths:
         return ()
-    names = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
+    # With "./" before it a name like ":(glob)x" is a path and no pattern.
+    names = "".join(f"./{path}\0" for path in paths[:MAX_ASKED]).encode("utf-8", "surrogateescape")
     args = ["-c", f"core.excludesFile={judge.facts.common_dir}/info/exclude", "check-ignore", "--no-index", "-z"]
     with judge.temporary_index() as index:
         # Exit code 1: none is ignored; 128: a path that git will not look at, such as one below a link.
-        ok = (0, 1, 128)
-        there = worktree.path
-        found = judge.git(*args, "--stdin", stdin=names, ok=ok, index=index, work_tree=there, frozen=frozen)
-    return tuple(found.fields())
+        found = judge.git(
+            *args,
+            "--stdin",
+            stdin=names,
+            ok=(0, 1, 128),
+            index=index,
+            work_tree=worktree.path,
+            frozen=frozen,
+        )
+    return tuple(path.removeprefix("./") for path in found.fields())
 
 
 def ignored_entries(judge: Judge, worktree: Worktree, index: str, *, frozen: str) -> tuple[str, ...]:

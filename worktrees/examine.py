@@ -110,8 +110,8 @@ def _dirt(
         difference = compare(judge, worktree, index, frozen=request.frozen, folder_links=around.folder_links)
         has_links = changes is None or any(change.mode == "160000" for change in changes)
         nested: tuple[DirtyPath, ...] = ()
-        if around.repositories or has_links:
-            nested = inspect(judge, worktree, head, index=index, frozen=request.frozen, found=around.repositories)
+        if around.repositories or around.unreadable or has_links:
+            nested = inspect(judge, worktree, head, index=index, frozen=request.frozen, around=around)
     left = _not_baseline(difference, request.baseline)
     hidden = ignored_by_agent(judge, worktree, left, frozen=request.frozen)
     entries = {path: DirtyPath(path, "untracked") for path in left}
@@ -142,7 +142,7 @@ def _strays(
     known = {request.worktree.base, *request.first_refs.refs.values(), *before.refs.values(), *siblings.values()}
     if any(oid not in known and oid not in history.commits for oid in candidates):
         known |= set(still_named(judge, before))
-    return strays(judge, history, head, candidates, known=tuple(known))
+    return strays(judge, history, head, candidates, known=known)
 
 
 def _outside_links(judge: Judge, worktree: Worktree, changes: Sequence[RawChange]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ as alternates, its files are compared with the judge's own index.
   what it fetched. Any other repository is reported.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,7 @@ from coordinate_agents.worktrees.dirty import ignored_entries, is_below
 from coordinate_agents.worktrees.judge import Judge, quote_path
 from coordinate_agents.worktrees.model import CommitId, DirtyPath, Worktree
 from coordinate_agents.worktrees.reffiles import read_head, read_refs, read_small, reflog_commits
-from coordinate_agents.worktrees.survey import Found, survey
+from coordinate_agents.worktrees.survey import Found, Survey, survey
 
 _MAX_GITMODULES: Final = 1 << 20
 _GITLINK: Final = "160000"
@@ -31,17 +31,20 @@ def find(top: str) -> tuple[Found, ...]:
 
 
 def inspect(
-    judge: Judge, worktree: Worktree, commit: CommitId, *, index: str, frozen: str, found: Sequence[Found]
+    judge: Judge, worktree: Worktree, commit: CommitId, *, index: str, frozen: str, around: Survey
 ) -> tuple[DirtyPath, ...]:
     """What is wrong with the nested repositories that a survey found and with the gitlinks of the commit.
 
-    `index` is a private index of the commit. Order: path.
+    A folder that cannot be read counts as untracked, unless the base ignores it. `index` is a private index of the
+    commit. Order: path.
     """
     links = gitlinks(judge, index)
     modules = declared_modules(judge, commit) if links else {}
     wrong = {path: DirtyPath(path, "nested") for path in links if path not in modules}
-    ignored = ignored_entries(judge, worktree, index, frozen=frozen) if found else ()
-    for nested in found:
+    asked = around.repositories or around.unreadable
+    ignored = ignored_entries(judge, worktree, index, frozen=frozen) if asked else ()
+    wrong |= {path: DirtyPath(path, "untracked") for path in around.unreadable if not is_below(path, ignored)}
+    for nested in around.repositories:
         if nested.path in links and nested.path in modules:
             name, oid = modules[nested.path], links[nested.path]
             if not _is_saved_submodule(judge, worktree, nested, oid, name=name, frozen=frozen):

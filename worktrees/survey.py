@@ -21,19 +21,24 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the walk met, sorted. `folder_links` are symbolic links that lead to folders: git may look through them."""
+    """What the walk met, sorted. `folder_links` are symbolic links that lead to folders: git may look through them.
+
+    `unreadable` are folders that could not be looked into; git leaves them out without a word.
+    """
 
     repositories: tuple[Found, ...]
     folder_links: tuple[str, ...]
+    unreadable: tuple[str, ...]
 
 
 def survey(top: str) -> Survey:
     """Walk every folder below `top`, ignored ones too. Cost: one look per folder.
 
-    Raises: WorktreeError when a folder cannot be read or there are too many to be sure.
+    Raises: WorktreeError when there are too many folders to be sure.
     """
     repositories: list[str] = []
     links: list[str] = []
+    unreadable: list[str] = []
     todo = [""]
     count = 0
     while todo:
@@ -41,7 +46,10 @@ def survey(top: str) -> Survey:
         count += 1
         if count > MAX_FOLDERS:
             raise WorktreeError("DIRTY_WORKTREE", f"More than {MAX_FOLDERS} folders in {top}: it was not judged.")
-        for entry in _entries(top, folder):
+        entries = _entries(top, folder)
+        if entries is None:
+            unreadable.append(folder)
+        for entry in entries or ():
             path = f"{folder}/{entry.name}" if folder else entry.name
             if entry.name == ".git":
                 if folder:
@@ -52,16 +60,15 @@ def survey(top: str) -> Survey:
             elif entry.is_dir(follow_symlinks=False):
                 todo.append(path)
     found = (Found(path, _git_dir(Path(top, path))) for path in sorted(repositories))
-    return Survey(tuple(found), tuple(sorted(links)))
+    return Survey(tuple(found), tuple(sorted(links)), tuple(sorted(unreadable)))
 
 
-def _entries(top: str, folder: str) -> list["os.DirEntry[str]"]:
+def _entries(top: str, folder: str) -> list["os.DirEntry[str]"] | None:
     try:
         with os.scandir(Path(top, folder)) as entries:
             return list(entries)
-    except PermissionError as error:
-        where = Path(top, folder)
-        raise WorktreeError("DIRTY_WORKTREE", f"{where} cannot be read, so the worktree was not judged.") from error
+    except PermissionError:
+        return None
     except (FileNotFoundError, NotADirectoryError):
         return []
 

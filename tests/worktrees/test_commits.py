@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bench import Bench, agent
-from repos import git
+from repos import commit_file, git
 
 from coordinate_agents.worktrees.commits import commit_leftovers
 from coordinate_agents.worktrees.errors import WorktreeError
@@ -229,3 +229,33 @@ def test_odd_names_are_committed_as_they_are(bench: Bench) -> None:
     listed = os.fsencode(git(bench.repo, "-c", "core.quotePath=true", "ls-tree", "-r", str(outcome.commit)))
     assert len(listed.splitlines()) == 4 + len(names)
     assert bench.examine(worktree).dirty_count == 0
+
+
+def test_link_in_place_of_a_folder_is_committed(bench: Bench, tmp_path: Path) -> None:
+    bench.commit("d/h", "one\n")
+    (tmp_path / "else").mkdir()
+    (tmp_path / "else" / "h").write_text("one\n")
+    worktree = bench.worktree()
+    agent(worktree, f"rm -r d; ln -s {tmp_path / 'else'} d")
+
+    outcome = commit_leftovers(bench.judge, request(bench, worktree))
+
+    assert git(bench.repo, "ls-tree", str(outcome.commit), "d").startswith("120000 blob ")
+    assert git(worktree.path, "status", "--porcelain") == ""
+
+
+def test_submodule_at_another_commit_is_left_out(bench: Bench, tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    library.mkdir()
+    git(library, "init", "-q")
+    commit_file(library, "x", "1")
+    env = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "protocol.file.allow", "GIT_CONFIG_VALUE_0": "always"}
+    git(bench.repo, "submodule", "add", "-q", str(library), "sub", env={**os.environ, **env})
+    git(bench.repo, "commit", "-qm", "sub")
+    worktree = bench.worktree()
+    agent(worktree, "git submodule update -q --init; git -C sub commit -q --allow-empty -m mine; echo two > f", **env)
+
+    outcome = commit_leftovers(bench.judge, request(bench, worktree))
+
+    assert outcome.left_out == (("sub", "a submodule"),)
+    assert git(bench.repo, "diff", "--name-only", worktree.base, str(outcome.commit)) == "f"

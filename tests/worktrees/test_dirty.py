@@ -204,16 +204,16 @@ def test_worktrees_own_index_and_files_stay_as_they_are(bench: Bench) -> None:
     assert git(worktree.path, "status", "--porcelain") == "MM f"
 
 
-def test_hundred_thousand_untracked_files_are_counted_within_bounds(bench: Bench) -> None:
+def test_more_untracked_files_than_the_limit_are_all_counted(bench: Bench) -> None:
     worktree = bench.worktree()
     folder = Path(worktree.path, "many")
     folder.mkdir()
-    for number in range(5000):
-        (folder / f"{number:05}").touch()
+    for number in range(500):
+        (folder / f"{number:03}").touch()
 
     seen = bench.examine(worktree)
 
-    assert (len(seen.dirty), seen.dirty_count) == (50, 5000)
+    assert (len(seen.dirty), seen.dirty_count) == (50, 500)
 
 
 def test_folder_in_place_of_a_file_is_seen(bench: Bench) -> None:
@@ -254,3 +254,25 @@ def test_file_that_the_base_tracks_but_ignores_is_judged(bench: Bench) -> None:
     agent(worktree, "echo 2 > kept.o")
 
     assert dirt(bench, worktree) == [("kept.o", "modified")]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every folder")
+def test_folder_that_cannot_be_read_is_dirt_unless_the_base_ignores_it(bench: Bench) -> None:
+    bench.commit(".gitignore", "data/\n")
+    worktree = bench.worktree()
+    agent(worktree, "mkdir data closed; touch closed/x; chmod 0 data closed")
+
+    try:
+        assert dirt(bench, worktree) == [("closed", "untracked")]
+    finally:
+        agent(worktree, "chmod 700 data closed")
+
+
+def test_path_that_looks_like_a_pattern_is_a_path(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo '*.x' > .gitignore; touch ':(glob)a.x' '*' ':!b.x'")
+
+    seen = bench.examine(worktree)
+
+    assert [entry.path for entry in seen.dirty] == ["*", ".gitignore", ":!b.x", ":(glob)a.x"]
+    assert seen.ignored_by_agent == (":!b.x", ":(glob)a.x")

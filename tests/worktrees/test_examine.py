@@ -11,7 +11,7 @@ from repos import git
 
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.examine import reread
-from coordinate_agents.worktrees.model import ChangedPath, DirtyPath, Examination
+from coordinate_agents.worktrees.model import ChangedPath, DirtyPath, Examination, RefSnapshot
 
 
 @pytest.fixture
@@ -441,3 +441,35 @@ def test_honest_work_costs_five_git_processes(bench: Bench, tmp_path: Path, monk
         "ls-files",
         "rev-list",
     ]
+
+
+def test_odd_refs_of_the_user_disturb_nothing(bench: Bench) -> None:
+    git(bench.repo, "tag", "a-blob", git(bench.repo, "rev-parse", "HEAD:f"))
+    git(bench.repo, "tag", "a-tree", git(bench.repo, "rev-parse", "HEAD^{tree}"))
+    git(bench.repo, "tag", "-a", "-m", "x", "noted")
+    git(bench.repo, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/heads/main")
+    worktree = bench.worktree()
+    missing = "0123456789" * 4
+    before = RefSnapshot({**bench.before.refs, "refs/heads/gone": missing})
+    agent(worktree, "echo 2 > f; git commit -qam x; git tag -f a-blob HEAD:g 2> /dev/null")
+    bench.commit("more", "user\n")
+
+    seen = bench.examine(worktree, first_refs=before, attempt_refs=before)
+
+    assert (seen.contained_in, seen.moved_user_refs, seen.commit_count) == ((), (), 1)
+
+
+def test_every_ref_that_contains_the_work_is_named_up_to_a_bound(bench: Bench) -> None:
+    git(bench.repo, "checkout", "-q", "-b", "feature")
+    bench.commit("f", "feature\n")
+    for number in range(20):
+        git(bench.repo, "branch", f"copy-{number:02}")
+    bench.commit("f", "further\n")
+    git(bench.repo, "checkout", "-q", "main")
+    worktree = bench.worktree()
+    agent(worktree, "git reset -q --hard copy-00")
+
+    named = bench.examine(worktree).contained_in
+
+    assert len(named) == 8
+    assert set(named) <= {f"refs/heads/copy-{number:02}" for number in range(20)} | {"refs/heads/feature"}

@@ -60,7 +60,7 @@ PLANTS = {
     "merge driver": Plant(
         "git config merge.ev.driver 'touch $MARK; false'; echo '* merge=ev' > .gitattributes;"
         " echo '* merge=ev' > \"$(git rev-parse --git-common-dir)/info/attributes\"",
-        "git reset -q --hard; git checkout -q --detach $LEFT && git merge -q $RIGHT; git reset -q --hard; git checkout -q $BRANCH",
+        "git reset -q --hard; git checkout -q --detach $LEFT && git merge -q $RIGHT; git reset -q --hard",
     ),
     "configuration of the worktree": Plant(
         "git config extensions.worktreeConfig true; git config --worktree core.fsmonitor 'touch $MARK; false'",
@@ -83,7 +83,6 @@ def test_planted_program_runs_in_plain_git_and_never_in_the_judge(bench: Bench, 
     worktree = bench.worktree()
     mark = tmp_path / "PWN"
     env = {"MARK": str(mark), "PLACE": str(tmp_path), "LEFT": left.commit, "RIGHT": right.commit}
-    env["BRANCH"] = worktree.branch
 
     agent(worktree, f"{PLANTS[name].plant.replace('$MARK', str(mark)).replace('$PLACE', str(tmp_path))}; true", **env)
     mark.unlink(missing_ok=True)
