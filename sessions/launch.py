@@ -123,7 +123,7 @@ class Agents:
             argv=(agent.executable.name or agent.executable.path, *delivered.arguments),
             executable=agent.executable.path,
             cwd=request.cwd,
-            env=agent_environment(self._environment, extra=agent.env, identity=identity),
+            env=self._environment_at(request.cwd, extra=agent.env, identity=identity),
             driver=agent.driver,
             stdin=delivered.stdin,
             timeout_s=request.timeout_s,
@@ -146,7 +146,7 @@ class Agents:
 
     def command(self, request: CommandRequest) -> Launch:
         """Raises: EXECUTABLE_NOT_FOUND, EXECUTABLE_NOT_RUNNABLE."""
-        env = agent_environment(self._environment, extra={}, identity=request.identity)
+        env = self._environment_at(request.cwd, extra={}, identity=request.identity)
         found = resolve(
             request.run[0],
             relative_to=request.cwd,
@@ -166,6 +166,10 @@ class Agents:
             log_bytes=COMMAND_LOG_BYTES,
             marker=request.marker,
         )
+
+    def _environment_at(self, cwd: str, *, extra: Mapping[str, str], identity: Mapping[str, str]) -> dict[str, str]:
+        """With PWD at the child's own folder: a program that trusts PWD over getcwd would work in the caller's."""
+        return {**agent_environment(self._environment, extra=extra, identity=identity), "PWD": cwd}
 
     def _executable(self, command: str, source: str) -> ResolvedExecutable:
         return resolve(
