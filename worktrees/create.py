@@ -15,7 +15,7 @@ from pathlib import Path
 from coordinate_agents.worktrees import ownership, pins
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.examine import reread
-from coordinate_agents.worktrees.files import read_regular
+from coordinate_agents.worktrees.files import identity, read_regular
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.layout import lay_out
 from coordinate_agents.worktrees.lock import creation_lock, repository_lock
@@ -123,7 +123,7 @@ def publish_integration(
 def _create(judge: Judge, plan: _Plan) -> Worktree:
     facts, place, start, frozen = judge.facts, plan.place, plan.start, plan.frozen
     with creation_lock(facts.state_dir, place.graph, place.slug):
-        record = ownership.read_record(facts, place.graph, place.slug)
+        record = ownership.read_record(facts, place.graph, place.slug) or _proved_by_nonce(facts, plan)
         if record is not None and record.stage == "ready" and os.path.lexists(record.worktree.path):
             # Before the repository's lock: a look at many files must not keep other starters waiting.
             _require_intact(facts, record.worktree)
@@ -141,6 +141,16 @@ def _create(judge: Judge, plan: _Plan) -> Worktree:
             raise
         ownership.write_record(facts, place.graph, place.slug, Record(taken.worktree, "ready"))
         return taken.worktree
+
+
+def _proved_by_nonce(facts: RepositoryFacts, plan: _Plan) -> Record | None:
+    """What the caller's own record of the nonce proves ours when ours was lost (a power cut); None without a match."""
+    place, found = plan.place, identity(plan.place.path)
+    admin = ownership.find_admin(facts, plan.nonce) if found is not None else None
+    if found is None or admin is None:
+        return None
+    worktree = Worktree(place.path, admin, place.branch, plan.base, plan.nonce, *found)
+    return Record(worktree, "making") if ownership.is_intact(facts, worktree) is None else None
 
 
 def _take(judge: Judge, plan: _Plan, record: Record | None) -> _Taken:

@@ -142,11 +142,7 @@ def read_record(facts: RepositoryFacts, graph: str, slug: str) -> Record | None:
     text = read_regular(_record_path(facts, graph, slug), 1 << 20)
     try:
         raw = json.loads(text) if text is not None else None
-        return (
-            None
-            if raw is None
-            else Record(Worktree(**raw["worktree"]), "ready" if raw["stage"] == "ready" else "making")
-        )
+        return None if raw is None else _record(raw)
     except (ValueError, KeyError, TypeError):
         return None
 
