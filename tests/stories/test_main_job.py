@@ -96,6 +96,14 @@ def test_both_commits_of_one_agent_arrive(world: World) -> None:
     assert git(world.root, "log", "--format=%s", f"main..{branch}").splitlines()[-2:] == ["second half", "first half"]
 
 
+def test_an_agent_that_takes_its_folder_from_pwd_works_in_its_worktree(world: World) -> None:
+    world.ways("trusts-pwd")
+    before = world.user_state()
+    done = world.run("graph-run", world.graph("subtasks: [{id: a, agent: trusts-pwd, spec: x}]\n"), "--json")
+    assert world.user_state() == before
+    assert done.code == 0, str(done)
+
+
 def test_two_subtasks_that_conflict_are_named_with_paths_and_what_was_applied(world: World) -> None:
     world.ways("replace-line")
     plan = world.graph(

@@ -76,6 +76,8 @@ class World:
         self.log.touch()
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
+            # As a shell would set it; some agents take their folder from it.
+            "PWD": str(self.root),
             "FAKE_LOG": str(self.log),
             "FAKE_GATES": str(self.gates),
             "COORDINATE_AGENTS_WORKTREES": str(self.worktrees),
