@@ -13,20 +13,20 @@ GENESIS: Final = "0" * 64
 # Above this many events, opening checks only the newest ones (about 4 µs each); graph-verify checks all.
 CHECKED_ON_OPEN: Final = 10_000
 
-# seq, time, generation, graph_id, subtask_id, session_id, type, data, detail, hash
-Raw = tuple[int, float, int, str, str | None, str | None, str, str, str | None, str]
+# seq, time, generation, graph_id, subtask_id, session_id, type, data, detail, cache, hash
+Raw = tuple[int, float, int, str, str | None, str | None, str, str, str | None, str, str]
 
-_COLUMNS: Final = "seq, time, generation, graph_id, subtask_id, session_id, type, data, detail, hash"
+_COLUMNS: Final = "seq, time, generation, graph_id, subtask_id, session_id, type, data, detail, cache, hash"
 
 
 def link(
     previous: str, seq: int, time: float, generation: int, graph_id: str, subtask_id: str | None,
-    session_id: str | None, kind: str, data: str, detail: str | None,
+    session_id: str | None, kind: str, data: str, detail: str | None, cache: str,
 ) -> str:  # fmt: skip
     """The hash of one event. All fields but the last are free of newlines (`has_break`): no two rows share a text."""
     text = (
         f"{previous}\n{seq}\n{time!r}\n{generation}\n{graph_id}\n{subtask_id or ''}\n{session_id or ''}\n{kind}\n"
-        f"{detail or ''}\n{data}"
+        f"{detail or ''}\n{cache}\n{data}"
     )
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -59,9 +59,9 @@ def _walk(rows: Iterable[Raw], seq: int, previous: str) -> str | None:
         seq += 1
         if row[0] != seq:
             return f"event {seq} is missing"
-        if has_break(row[3], row[4], row[5], row[6], row[8]) or link(previous, *row[:9]) != row[9]:
+        if has_break(row[3], row[4], row[5], row[6], row[8], row[9]) or link(previous, *row[:10]) != row[10]:
             return f"event {seq} was changed"
-        previous = row[9]
+        previous = row[10]
     return None
 
 
@@ -69,10 +69,11 @@ def _loose_ends(connection: sqlite3.Connection, *, full: bool) -> str | None:
     """What the chain itself does not hold: each graph's last event and, when `full`, the details beside the log."""
     wrong = connection.execute(
         "SELECT g.id FROM graphs g WHERE g.last_seq <>"
-        " coalesce((SELECT max(e.seq) FROM events e WHERE e.graph_id = g.id), 0) LIMIT 1"
+        " coalesce((SELECT max(e.seq) FROM events e WHERE e.graph_id = g.id), 0)"
+        " OR g.generation < (SELECT e.generation FROM events e WHERE e.seq = g.last_seq) LIMIT 1"
     ).fetchone()
     if wrong is not None:
-        return f"the last event of graph {wrong[0]!r} is not the one that was recorded"
+        return f"the last event or the generation of graph {wrong[0]!r} is not the one that was recorded"
     if not full:
         return None
     for digest, text in connection.execute("SELECT digest, text FROM details"):

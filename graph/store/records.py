@@ -21,7 +21,6 @@ from coordinate_agents.graph.store.rows import (
     NewDocument,
     NewEvent,
     RequestResult,
-    RunRow,
     to_text,
 )
 
@@ -40,8 +39,8 @@ _EVENTS: Final = (
 )
 # The generation is checked by the statement that inserts: no row, nothing inserted.
 _INSERT_EVENT: Final = (
-    "INSERT INTO events (seq, time, generation, graph_id, subtask_id, session_id, type, data, detail, hash)"
-    " SELECT ?, ?, ?, id, ?, ?, ?, ?, ?, ? FROM graphs WHERE id = ? AND generation = ?"
+    "INSERT INTO events (seq, time, generation, graph_id, subtask_id, session_id, type, data, detail, cache, hash)"
+    " SELECT ?, ?, ?, id, ?, ?, ?, ?, ?, ?, ? FROM graphs WHERE id = ? AND generation = ?"
 )
 
 
@@ -73,7 +72,7 @@ def read_events(
 
 def insert_event(
     connection: sqlite3.Connection, graph_id: str, generation: int, event: NewEvent,
-    *, seq: int, previous: str, now: float,
+    *, seq: int, previous: str, cache: str, now: float,
 ) -> EventRow | None:  # fmt: skip
     """Insert one event as `seq`; None when the generation is not the current one (or there is no such graph)."""
     data = to_text(event.data)
@@ -82,7 +81,7 @@ def insert_event(
         data, detail = "", _put_detail(connection, event.type, data)
     if chain.has_break(graph_id, event.subtask_id, event.session_id, event.type):
         raise ValueError(f"an id or type of event {event.type!r} is empty or has a line break")
-    fields = (seq, now, generation, graph_id, event.subtask_id, event.session_id, event.type, data, detail)
+    fields = (seq, now, generation, graph_id, event.subtask_id, event.session_id, event.type, data, detail, cache)
     new_hash = chain.link(previous, *fields)
     inserted = connection.execute(
         _INSERT_EVENT,
@@ -95,6 +94,7 @@ def insert_event(
             event.type,
             data,
             detail,
+            cache,
             new_hash,
             graph_id,
             generation,
@@ -135,20 +135,9 @@ def set_record(connection: sqlite3.Connection, graph_id: str, revision: int, seq
     )
 
 
-def set_last(connection: sqlite3.Connection, graph_id: str, seq: int, summary: str | None) -> None:
-    """Name the graph's last event; `summary` None keeps the cached one."""
-    connection.execute(
-        "UPDATE graphs SET last_seq = ?, summary = coalesce(?, summary) WHERE id = ?", (seq, summary, graph_id)
-    )
-
-
-def put_runs(connection: sqlite3.Connection, graph_id: str, runs: Iterable[RunRow]) -> None:
-    for run in runs:
-        connection.execute(
-            "INSERT INTO runs (graph_id, subtask_id, row) VALUES (?, ?, ?)"
-            " ON CONFLICT (graph_id, subtask_id) DO UPDATE SET row = excluded.row",
-            (graph_id, run.subtask_id, run.row),
-        )
+def set_last(connection: sqlite3.Connection, graph_id: str, seq: int) -> None:
+    """Name the graph's last event."""
+    connection.execute("UPDATE graphs SET last_seq = ? WHERE id = ?", (seq, graph_id))
 
 
 def put_results(connection: sqlite3.Connection, results: Iterable[RequestResult], now: float) -> None:

@@ -11,8 +11,8 @@ from typing import Final
 APPLICATION_ID: Final = 0x63616773
 VERSION: Final = 1
 
-# `events` is append-only and the truth. `runs` and graphs.summary are a cache of it. `documents` is apart from
-# `graphs` because SQLite rewrites a whole row, and the row of a graph changes at every transition.
+# `events` is append-only and the truth. `runs` and graphs.summary are a cache of it, events.cache is their sum (cache.py).
+# `documents` is apart from `graphs` because SQLite rewrites a whole row, and a graph's row changes at every transition.
 TABLES: Final[dict[str, str]] = {
     "meta": "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "graphs": (
@@ -28,7 +28,7 @@ TABLES: Final[dict[str, str]] = {
     "events": (
         "CREATE TABLE events (seq INTEGER PRIMARY KEY, time REAL NOT NULL, generation INTEGER NOT NULL,"
         " graph_id TEXT NOT NULL, subtask_id TEXT, session_id TEXT, type TEXT NOT NULL, data TEXT NOT NULL,"
-        " detail TEXT, hash TEXT NOT NULL)"
+        " detail TEXT, cache TEXT NOT NULL, hash TEXT NOT NULL)"
     ),
     "events_by_graph": "CREATE INDEX events_by_graph ON events (graph_id)",
     "details": "CREATE TABLE details (digest TEXT PRIMARY KEY, text TEXT NOT NULL)",

@@ -14,7 +14,7 @@ from typing import Final, Literal, NoReturn, Self
 
 from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.errors import GraphError
-from coordinate_agents.graph.store import chain, connect, failures, locks, records
+from coordinate_agents.graph.store import cache, chain, connect, failures, locks, records
 from coordinate_agents.graph.store.place import StatePlace
 from coordinate_agents.graph.store.rows import EventRow, GraphRow, NewDocument, NewEvent, RequestResult, RunRow
 
@@ -93,12 +93,14 @@ class Store:
         return found[0] if found else None
 
     def runs(self, graph_id: str) -> tuple[RunRow, ...]:
-        """The cache rows of a graph, in id order."""
-        with self._explained():
-            rows = self._connection.execute(
-                "SELECT subtask_id, row FROM runs WHERE graph_id = ? ORDER BY subtask_id", (graph_id,)
-            ).fetchall()
-        return tuple(RunRow(*row) for row in rows)
+        """The cache rows of a graph, in id order. Raises: STATE_TAMPERED when they are not those of the log."""
+        with self.snapshot(), self._explained():
+            rows = cache.read(self._connection, graph_id)
+        if rows is None:
+            raise failures.tampered(
+                self.place.database, f"the cached state of graph {graph_id!r} is not the one that was recorded"
+            )
+        return rows
 
     def events(
         self, graph_id: str | None = None, *, after: int = 0, limit: int | None = None, subtask: str | None = None
@@ -156,7 +158,8 @@ class Store:
             wrong = chain.damage(self._connection, newest=None) if check == "ok" else str(check)
             if wrong is not None:
                 raise failures.tampered(self.place.database, wrong)
-            self.graphs()
+            for graph in self.graphs():
+                self.runs(graph.id)
 
     def verify_chain_end(self, newest: int) -> None:
         """Raise STATE_TAMPERED unless the newest events are as they were written."""
@@ -184,8 +187,8 @@ class Store:
                 raise records.id_taken(graph_id, taken[0])
             records.insert_graph(self._connection, graph_id, document, summary=summary, now=now)
             crash_point("store.graph.inserted")
-            event = self._insert(graph_id, 0, records.with_digest(first_event, document, 1), now)
-            records.put_runs(self._connection, graph_id, runs)
+            cached = self._cache(graph_id, runs, summary)
+            event = self._insert(graph_id, 0, records.with_digest(first_event, document, 1), cached, now)
             records.set_record(self._connection, graph_id, 1, event.seq)
         crash_point("store.graph.committed")
         return GraphRow(
@@ -202,13 +205,12 @@ class Store:
         Raises: STALE_CLAIM; TASK_STATE_CONFLICT when another revision came first.
         """
         with self.transaction("durable"):
-            stored = self._insert(graph_id, generation, records.with_digest(event, document, revision), now)
+            cached = self._cache(graph_id, runs, summary)
+            stored = self._insert(graph_id, generation, records.with_digest(event, document, revision), cached, now)
             current = self._connection.execute("SELECT revision FROM graphs WHERE id = ?", (graph_id,)).fetchone()[0]
             if current + 1 != revision:
                 raise records.revision_moved(graph_id, current, revision)
             records.insert_document(self._connection, graph_id, document, revision)
-            records.put_runs(self._connection, graph_id, runs)
-            records.set_last(self._connection, graph_id, stored.seq, summary)
             records.set_record(self._connection, graph_id, revision, stored.seq)
         return stored
 
@@ -224,12 +226,13 @@ class Store:
         assert events, "cache rows change only with an event"
         with self.transaction("durable" if any(event.durable for event in events) else "progress"):
             crash_point("store.append.begun")
-            stored = tuple(self._insert(graph_id, generation, event, now) for event in events)
-            crash_point("store.append.inserted")
-            records.put_runs(self._connection, graph_id, runs)
-            records.set_last(self._connection, graph_id, stored[-1].seq, summary)
-            records.put_results(self._connection, results, now)
+            cached = self._cache(graph_id, runs, summary)
             crash_point("store.append.cached")
+            stored = tuple(self._insert(graph_id, generation, event, cached, now) for event in events)
+            crash_point("store.append.inserted")
+            records.set_last(self._connection, graph_id, stored[-1].seq)
+            records.put_results(self._connection, results, now)
+            crash_point("store.append.finished")
         crash_point("store.append.committed")
         self._appends += 1
         if self._appends % _CHECKPOINT_EVERY == 0:
@@ -296,10 +299,16 @@ class Store:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def _insert(self, graph_id: str, generation: int, event: NewEvent, now: float) -> EventRow:
+    def _cache(self, graph_id: str, runs: Iterable[RunRow], summary: str | None) -> str:
+        total = cache.change(self._connection, graph_id, runs, summary=summary)
+        if total is None:
+            raise records.not_found(graph_id)
+        return total
+
+    def _insert(self, graph_id: str, generation: int, event: NewEvent, cached: str, now: float) -> EventRow:
         seq, previous = self._tip()
         stored = records.insert_event(
-            self._connection, graph_id, generation, event, seq=seq + 1, previous=previous, now=now
+            self._connection, graph_id, generation, event, seq=seq + 1, previous=previous, cache=cached, now=now
         )
         if stored is None:
             self._refuse(graph_id, generation)

@@ -74,7 +74,12 @@ def test_death_at_a_point_leaves_a_state_that_the_same_work_finishes(tmp_path: P
 
 @pytest.mark.parametrize(
     ("point", "kept"),
-    [("store.append.inserted:3", 2), ("store.append.cached:3", 2), ("store.append.committed:3", 3)],
+    [
+        ("store.append.inserted:3", 2),
+        ("store.append.cached:3", 2),
+        ("store.append.finished:3", 2),
+        ("store.append.committed:3", 3),
+    ],
 )
 def test_death_inside_the_third_append_keeps_what_was_committed(tmp_path: Path, point: str, kept: int) -> None:
     state = stores.state_of(tmp_path)

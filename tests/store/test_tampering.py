@@ -51,22 +51,28 @@ def _other_database(state: Path) -> None:
     shutil.copy(other / "state.db", state / "state.db")
 
 
+_ONE_MORE = (
+    "INSERT INTO events SELECT 7, time, generation, graph_id, NULL, NULL, type, data, NULL, cache, hash"
+    " FROM events WHERE seq = 6"
+)
 # Refused by writers and readers alike.
 _DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
     "event changed": (_sql("UPDATE events SET data = '{}' WHERE seq = 3"), "event 3 was changed"),
     "event moved in time": (_sql("UPDATE events SET time = time + 1 WHERE seq = 3"), "event 3 was changed"),
     "generation changed": (_sql("UPDATE events SET generation = 9 WHERE seq = 3"), "event 3 was changed"),
     "event given to another subtask": (_sql("UPDATE events SET subtask_id = 'x' WHERE seq = 3"), "event 3 was changed"),
+    "generation of the graph set back": (
+        _sql("UPDATE graphs SET generation = 0"),
+        "the last event or the generation of graph 'checkout' is not the one that was recorded",
+    ),
     "event deleted": (_sql("DELETE FROM events WHERE seq = 3"), "event 3 is missing"),
     "last event deleted": (_sql("DELETE FROM events WHERE seq = 6"), "the log ends at event 5, its graphs at event 6"),
     "event added": (
-        _sql("INSERT INTO events SELECT 7, time, generation, graph_id, NULL, NULL, type, data, NULL, hash FROM events"
-             " WHERE seq = 6"),
+        _sql(_ONE_MORE),
         "the log ends at event 7, its graphs at event 6",
     ),
     "event added, graph too": (
-        _sql("INSERT INTO events SELECT 7, time, generation, graph_id, NULL, NULL, type, data, NULL, hash FROM events"
-             " WHERE seq = 6", "UPDATE graphs SET last_seq = 7"),
+        _sql(_ONE_MORE, "UPDATE graphs SET last_seq = 7"),
         "event 7 was changed",
     ),
     "trigger": (
@@ -135,6 +141,36 @@ def test_changed_document_is_refused_when_it_is_read(tmp_path: Path, column: str
         store.graph(GRAPH)
     assert refused.value.code == "STATE_TAMPERED"
     assert "the document of graph 'checkout' is not the one that was recorded" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        """UPDATE runs SET row = '{"state":"SUCCEEDED"}'""",
+        "DELETE FROM runs",
+        "INSERT INTO runs VALUES ('checkout', 's9', '{}')",
+        "UPDATE runs SET subtask_id = 's9'",
+        """UPDATE graphs SET summary = '{"state":"APPROVED"}'""",
+    ],
+)
+def test_changed_cache_is_refused_when_it_is_read(tmp_path: Path, statement: str) -> None:
+    state = stores.seeded(tmp_path, events=2)
+    _sql(statement)(state)
+    with Store.open(state) as store:
+        for read in (lambda: store.runs(GRAPH), lambda: store.verify_chain(full=True)):
+            with pytest.raises(GraphError) as refused:
+                read()
+            assert refused.value.code == "STATE_TAMPERED"
+            assert "the cached state of graph 'checkout' is not the one that was recorded" in refused.value.message
+
+
+def test_cached_rows_of_an_unknown_graph_are_refused(tmp_path: Path) -> None:
+    state = stores.seeded(tmp_path)
+    _sql("INSERT INTO runs VALUES ('nowhere', 's9', '{}')")(state)
+    with Store.open(state) as store:
+        assert store.runs("elsewhere") == ()
+        with pytest.raises(GraphError):
+            store.runs("nowhere")
 
 
 def test_changed_detail_is_refused(tmp_path: Path) -> None:
