@@ -160,7 +160,7 @@ def _check_dependencies(
         elif name in seen:
             message = f"{shown(name)} is written twice in dependsOn; write it once"
         elif name not in needed and name not in refused:
-            said = "" if findings.is_full else near(name, tuple(needed))
+            said = near(name, tuple(needed)) if findings.wants_hints else ""
             message = f"dependsOn {shown(name)}: there is no such subtask{said}"
         elif own is not None and name in needed:
             needed[own].append(name)

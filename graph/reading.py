@@ -28,6 +28,7 @@ BROKEN: Final = Broken()
 
 # Problems that one report lists; the rest is counted.
 MAX_PROBLEMS: Final = 500
+_MAX_HINTS: Final = 50
 
 _NULL: Final = frozenset(["", "~", "null", "Null", "NULL"])
 # Plain scalars that YAML 1.1 or 1.2 takes for a boolean, a number, a date, a merge or nothing.
@@ -68,6 +69,11 @@ class Findings:
             self._seen[place] = problem
 
     @property
+    def wants_hints(self) -> bool:
+        """Looking for something near costs milliseconds; after so many problems nobody reads the hints."""
+        return len(self._seen) < _MAX_HINTS
+
+    @property
     def is_full(self) -> bool:
         """Further problems are only counted, so nobody needs to look for a good hint."""
         return len(self._seen) >= MAX_PROBLEMS
@@ -103,7 +109,7 @@ def fields(
         key = known.get(name)
         if key is None:
             if not name.startswith("x-"):
-                said = "unknown key" if findings.is_full else unknown_key(name, tuple(known), hints)
+                said = f"unknown key {shown(name)}" if findings.is_full else unknown_key(name, tuple(known), hints)
                 findings.add(key_node, _join(path, name), said)
             continue
         read = key.read(findings, value, f"{path}.{name}" if path else name)

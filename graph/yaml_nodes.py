@@ -42,7 +42,9 @@ MAX_PROBLEMS: Final = 500
 # Text of all scalars together, aliases counted each time: as much as the largest file could hold without any.
 MAX_TEXT: Final = 64 << 20
 
-_ESCAPED_NUL: Final = re.compile(r"\\(?:0|x00|u0000|U00000000)")
+# Escapes that may give what cannot be stored: NUL, and half a character (libyaml refuses it, PyYAML's own reader not).
+_SUSPECT_ESCAPE: Final = re.compile(r"\\(?:0|x00|u0000|U00000000|u[dD][89a-fA-F]|U0000[dD][89a-fA-F])")
+_UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
 _SURROGATE_PAIR: Final = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 
 
@@ -159,7 +161,7 @@ class _Anchored:
 class _Builder:
     def __init__(self, text: str) -> None:
         self.problems: list[Problem] = []
-        self._may_hold_nul = _ESCAPED_NUL.search(text) is not None
+        self._is_suspect = _SUSPECT_ESCAPE.search(text) is not None
         self._stack: list[_Frame] = []
         self._anchors: dict[str, _Anchored] = {}
         self._heights: dict[int, int] = {}
@@ -205,8 +207,9 @@ class _Builder:
             self._stop(event, f"more than {MAX_NODES} values; split the graph")
         if event.tag is not None:
             return self._broken(event, _tag_message(event.tag))
-        if self._may_hold_nul and "\0" in event.value:
-            return self._broken(event, "the text contains a NUL character; remove it")
+        if self._is_suspect and (found := _UNSTORABLE.search(event.value)):
+            what = "a NUL character" if found.group() == "\0" else "a lone surrogate (half an emoji)"
+            return self._broken(event, f"the text contains {what}; remove it")
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(event, 1, len(event.value))
         return event
