@@ -11,7 +11,7 @@ from typing import Final
 APPLICATION_ID: Final = 0x63616773
 VERSION: Final = 1
 
-# `events` is append-only and the truth. `runs` and graphs.summary are a cache of it, events.cache is their sum (cache.py).
+# `events` is append-only and the truth. `runs` and graphs.summary are its cache, events.cache their sum (cache.py).
 # `documents` is apart from `graphs` because SQLite rewrites a whole row, and a graph's row changes at every transition.
 TABLES: Final[dict[str, str]] = {
     "meta": "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
