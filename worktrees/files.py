@@ -38,11 +38,16 @@ def read_regular(path: Path, max_bytes: int = MAX_READ_BYTES) -> bytes | None:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with os.fdopen(fd, "rb") as file:
+    try:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode) or found.st_size > max_bytes:
             return None
-        return file.read(max_bytes)
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            return file.read(max_bytes)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
 
 
 def identity(path: str) -> tuple[int, int] | None:
