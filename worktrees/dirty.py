@@ -7,9 +7,10 @@ the base's rules and the frozen excludes. The agent's rules hide nothing; they a
 
 import hashlib
 import os
+import shutil
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -88,7 +89,7 @@ def compare(judge: Judge, worktree: Worktree, index: str, *, frozen: str, folder
     (seen), so such links, unless they are untracked themselves, cost the closer look of `diff-files`.
     """
     place = Place(judge, worktree, index, frozen)
-    with lines_file(_excludes(place)) as excludes:
+    with lines_file(judge, _excludes(place)) as excludes:
         listed = place.fields("ls-files", "-z", "-t", "-m", "-d", "-o", f"--exclude-from={excludes}")
     others = tuple(sorted(entry[2:] for entry in listed if entry.startswith("? ")))
     differs = len(others) < len(listed) or not set(others).issuperset(folder_links)
@@ -119,7 +120,7 @@ def ignored_by_agent(judge: Judge, worktree: Worktree, paths: Sequence[str], *, 
 def ignored_entries(judge: Judge, worktree: Worktree, index: str, *, frozen: str) -> tuple[str, ...]:
     """What the base's rules ignore, whole folders as one entry that ends in `/`."""
     place = Place(judge, worktree, index, frozen)
-    with lines_file(_excludes(place)) as excludes:
+    with lines_file(judge, _excludes(place)) as excludes:
         return tuple(place.fields("ls-files", "-z", "-o", "-i", "--directory", f"--exclude-from={excludes}"))
 
 
@@ -138,7 +139,21 @@ def _excludes(place: Place) -> list[str]:
 
 
 def _tracked(place: Place) -> tuple[DirtyPath, ...]:
-    fields = iter(place.fields("diff-files", "-z", "--raw", "--no-abbrev", "--ignore-submodules=dirty"))
+    # diff-files trusts stat data alone, and there are none: without a refresh every link and every file that a filter
+    # or line endings convert would differ. The refresh compares contents; a copy keeps the caller's index as it is.
+    refreshed = replace(place, index=f"{place.index}.refreshed")
+    shutil.copyfile(place.index, refreshed.index)
+    refreshed.judge.git(
+        "update-index",
+        "-q",
+        "--refresh",
+        index=refreshed.index,
+        work_tree=place.worktree.path,
+        frozen=place.frozen,
+        timeout_s=DIRTY_TIMEOUT_S,
+        ok=(0, 1),
+    )
+    fields = iter(refreshed.fields("diff-files", "-z", "--raw", "--no-abbrev", "--ignore-submodules=dirty"))
     found = {}
     for meta in fields:
         old_mode, new_mode, oid, _, letter = meta.removeprefix(":").split(" ")

@@ -21,6 +21,8 @@ from coordinate_agents.worktrees.rules import lines_file, rules_of
 MAX_PAIRS_TRIED: Final = 64
 MAX_CONFLICT_PATHS: Final = 1000
 _MERGE_TIMEOUT_S: Final = 300.0
+# git writes loose objects without fsync otherwise; a base that an agent builds on must survive a power cut.
+_DURABLE: Final = ("-c", "core.fsync=loose-object")
 # Git refuses a commit with a later date.
 _LATEST: Final = 2**53
 _OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -51,7 +53,7 @@ def fold(
     """
     first = _read(judge, known, heads[0].commit)
     result, date = Fold(first.id, first.tree), first.committed_at
-    with lines_file(rules_of(judge, base).attributes if len(heads) > 1 else ()) as attributes:
+    with lines_file(judge, rules_of(judge, base).attributes if len(heads) > 1 else ()) as attributes:
         for number, theirs in enumerate(heads[1:], start=1):
             merged = merge_trees(judge, result.commit, theirs.commit, attributes=attributes)
             if merged.paths:
@@ -66,7 +68,7 @@ def fold(
 def merge_trees(judge: Judge, ours: CommitId, theirs: CommitId, *, attributes: str) -> TreeMerge:
     """Merge two commits without a worktree. Raises: WorktreeError when git could not do it."""
     result = judge.git(
-        "-c", f"core.attributesFile={attributes}",
+        *_DURABLE, "-c", f"core.attributesFile={attributes}",
         "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs,
         ok=(0, 1), write_objects=True, timeout_s=_MERGE_TIMEOUT_S,
     )  # fmt: skip
@@ -97,7 +99,7 @@ def write_commit(
     who = f"{author[0]} <{author[1]}> {min(date, _LATEST)} +0000"
     lines = [f"tree {tree}", *(f"parent {oid}" for oid in parents), f"author {who}", f"committer {who}", "", message]
     text = "\n".join(lines).encode("utf-8", "surrogateescape")
-    return judge.git("hash-object", "-t", "commit", "-w", "--stdin", stdin=text, write_objects=True).text
+    return judge.git(*_DURABLE, "hash-object", "-t", "commit", "-w", "--stdin", stdin=text, write_objects=True).text
 
 
 def _read(judge: Judge, known: Mapping[CommitId, Commit], oid: CommitId) -> Commit:

@@ -83,12 +83,12 @@ def root_ignore(folder: str, line: str) -> str | None:
 
 
 @contextlib.contextmanager
-def lines_file(lines: Sequence[str]) -> Iterator[str]:
+def lines_file(judge: Judge, lines: Sequence[str]) -> Iterator[str]:
     """A private file of these lines for the time of a call; /dev/null when there are none."""
     if not lines:
         yield "/dev/null"
         return
-    with tempfile.TemporaryDirectory(prefix="coordinate-agents-") as folder:
+    with tempfile.TemporaryDirectory(prefix="rules-", dir=Path(judge.git_dir, "tmp")) as folder:
         path = Path(folder, "rules")
         path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
         yield str(path)

@@ -14,6 +14,7 @@ from coordinate_agents.worktrees import (
     commits,
     diff,
     dirty,
+    durable,
     examine,
     frozen,
     integrate,
@@ -157,6 +158,8 @@ class GitWorktrees:
         return commits.commit_leftovers(self._judge, request)
 
     def pin(self, graph: str, slug: str, kind: PinKind, commit: CommitId) -> str:
+        if kind == "verified":
+            return durable.pin_verified(self._judge, graph, slug, commit)
         return pins.pin(self._judge, graph, slug, kind=kind, commit=commit)
 
     def keep(self, graph: str, slug: str, worktree: Worktree) -> tuple[CommitId, ...]:

@@ -147,5 +147,15 @@ class Calls:
         self.log.unlink(missing_ok=True)
 
     def lines(self) -> list[str]:
-        """One line per process, in order of their start."""
+        """The arguments of each process, in order of their start."""
         return self.log.read_text().splitlines() if self.log.exists() else []
+
+    def verbs(self) -> list[str]:
+        """The git command of each process."""
+        return [_verb(line.split()) for line in self.lines()]
+
+
+def _verb(words: list[str]) -> str:
+    while words[0] == "-c":
+        words = words[2:]
+    return words[0]

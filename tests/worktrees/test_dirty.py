@@ -256,6 +256,16 @@ def test_file_that_the_base_tracks_but_ignores_is_judged(bench: Bench) -> None:
     assert dirt(bench, worktree) == [("kept.o", "modified")]
 
 
+def test_empty_file_that_was_filled_and_filled_one_that_was_emptied_are_seen(bench: Bench) -> None:
+    bench.commit("empty", "")
+    worktree = bench.worktree()
+    agent(worktree, ": > f")
+    assert dirt(bench, worktree) == [("f", "modified")]
+
+    agent(worktree, "echo x > empty")
+    assert dirt(bench, worktree) == [("empty", "modified"), ("f", "modified")]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every folder")
 def test_folder_that_cannot_be_read_is_dirt_unless_the_base_ignores_it(bench: Bench) -> None:
     bench.commit(".gitignore", "data/\n")

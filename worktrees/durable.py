@@ -1,0 +1,81 @@
+"""Makes a verified commit survive a power cut, before anybody records that it is verified.
+
+git writes loose objects and refs without fsync (`core.fsync` leaves both out, seen with strace), so a commit that was
+judged may be empty files after a power cut, while the record of it, in the database, is there. Order: every object of
+the commit is found and synced, then the pin is made and synced, then the caller records. A crash in between leaves a
+pin without a record, which the next verification finds again.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.judge import Judge
+from coordinate_agents.worktrees.model import PIN_PREFIX, CommitId
+from coordinate_agents.worktrees.ownership import read_record
+from coordinate_agents.worktrees.pins import pin
+from coordinate_agents.worktrees.refs import TIPS_SLUG, read_refs
+
+_MAX_LIST_BYTES: Final = 256 << 20
+_TIMEOUT_S: Final = 300.0
+
+
+def pin_verified(judge: Judge, graph: str, slug: str, commit: CommitId) -> str:
+    """Pin a commit as `verified-<n>`, after it and its objects were written through to the disk; the pin's name.
+
+    Raises: EVIDENCE_REJECTED when an object of the commit is missing.
+    """
+    record = read_record(judge.facts, graph, slug)
+    tips = read_refs(judge.facts.common_dir, [f"{PIN_PREFIX}/{graph}/{TIPS_SLUG}"])
+    known = [record.worktree.base] if record is not None else [oid for oid in tips.values() if judge.commit(oid)]
+    secure(judge, known, commit)
+    name = pin(judge, graph, slug, kind="verified", commit=commit)
+    _sync_with_folders(Path(judge.facts.common_dir), [Path(judge.facts.common_dir, name)])
+    return name
+
+
+def secure(judge: Judge, known: Sequence[CommitId], commit: CommitId) -> None:
+    """Write every loose object that `commit` has and `known` have not through to the disk. Packs are synced by git.
+
+    Raises: EVIDENCE_REJECTED when one is missing.
+    """
+    objects = Path(judge.facts.common_dir, "objects")
+    asked = "".join(f"{line}\n" for line in (commit, *(f"^{oid}" for oid in known))).encode()
+    args = ["rev-list", "--objects", "--no-object-names", "--stdin"]
+    listed = judge.git(*args, stdin=asked, ok=(0, 128), max_bytes=_MAX_LIST_BYTES, timeout_s=_TIMEOUT_S)
+    if listed.code != 0:
+        raise WorktreeError(
+            "EVIDENCE_REJECTED",
+            f"Commit {commit} cannot be read with all its objects: {listed.said}",
+            kept="the worktree and its branch",
+            next="git fsck --connectivity-only",
+        )
+    _sync_with_folders(objects, [objects / oid[:2] / oid[2:] for oid in listed.lines()])
+
+
+def _sync_with_folders(top: Path, files: Iterable[Path]) -> None:
+    """Sync the files that exist, then the folders from theirs up to `top`: a name is durable with its folder."""
+    folders: dict[Path, None] = {}
+    for path in files:
+        if _sync(path):
+            above = path.parent
+            while above != top:
+                folders[above] = None
+                above = above.parent
+    for folder in [*folders, top] if folders else []:
+        _sync(folder)
+
+
+def _sync(path: Path) -> bool:
+    """Whether there was something to sync."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    return True
