@@ -57,7 +57,7 @@ def examine(judge: Judge, request: ExamineRequest) -> Examination:
         subject=first.subject if first is not None else "",
         contained_in=containing(judge, head, others) if head != request.base else (),
         moved_user_refs=moved_onto(judge, history, request.attempt_refs),
-        dirty=dirty[: request.dirty_limit],
+        dirty=_shown(dirty, request.dirty_limit),
         dirty_count=len(dirty),
         ignored_by_agent=hidden,
         changed=tuple(change.path for change in changes),
@@ -120,6 +120,12 @@ def _dirt(
     for entry in nested:
         entries.pop(f"{entry.path}/", None)
     return tuple(entries[path] for path in sorted(entries)), hidden[:_MAX_REPORTED]
+
+
+def _shown(dirty: tuple[DirtyPath, ...], limit: int) -> tuple[DirtyPath, ...]:
+    """At most `limit` entries, sorted by path. Nested repositories go in first: they are judged by themselves."""
+    first = sorted(dirty, key=lambda entry: entry.kind not in ("nested", "submodule"))[:limit]
+    return tuple(sorted(first, key=lambda entry: entry.path))
 
 
 def _not_baseline(difference: Difference, baseline: Sequence[str]) -> tuple[str, ...]:

@@ -192,3 +192,12 @@ def test_program_in_a_submodules_configuration_does_not_run(
     assert not mark.exists()
     git(Path(with_submodule.path, "sub"), "status", "--porcelain")
     assert mark.exists()
+
+
+def test_nested_repository_is_named_though_more_dirt_than_the_limit_comes_first(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "for n in 1 2 3 4; do echo > a$n; done; git init -q z")
+
+    seen = bench.examine(worktree, dirty_limit=2)
+
+    assert (seen.dirty, seen.dirty_count) == ((DirtyPath("a1", "untracked"), DirtyPath("z", "nested")), 5)
