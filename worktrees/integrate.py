@@ -48,7 +48,8 @@ def copy_strictly(judge: Judge, base: CommitId, commits: Sequence[CommitId]) -> 
     Raises: WorktreeError STATE_TAMPERED naming git's complaint. What is there already stays as it is.
     """
     objects = _objects(judge, base, commits)
-    if not objects:
+    store = Path(judge.git_dir, "objects", "pack")
+    if set(objects) <= _stored(store, judge.facts.object_format):
         return
     folder = tempfile.mkdtemp(prefix="copy-", dir=Path(judge.git_dir, "tmp"))
     try:
@@ -62,7 +63,7 @@ def copy_strictly(judge: Judge, base: CommitId, commits: Sequence[CommitId]) -> 
             raise _corrupt(f"object {min(wrong)} has other content than its name says")
         # The index goes last: a pack without one is not looked at.
         for path in (pack, index):
-            path.replace(Path(judge.git_dir, "objects", "pack", path.name))
+            path.replace(store / path.name)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -79,6 +80,12 @@ def _checked(judge: Judge, lines: Sequence[str], *args: str) -> str:
     if done.code != 0:
         raise _corrupt(done.said)
     return done.text
+
+
+def _stored(store: Path, object_format: str) -> set[str]:
+    """What was copied before: git reads it from there, and no more from the user's store."""
+    copied = (index for index in sorted(store.glob("pack-*.idx")) if index.with_suffix(".pack").exists())
+    return {oid for index in copied for oid in _indexed(index, object_format)}
 
 
 def _indexed(index: Path, object_format: str) -> set[str]:

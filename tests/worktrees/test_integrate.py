@@ -211,3 +211,19 @@ def test_verified_objects_survive_in_the_judges_own_store(bench: Bench) -> None:
 
     assert a.commit in listed
     assert list(Path(bench.judge.git_dir, "tmp").iterdir()) == []
+
+
+def test_objects_that_were_copied_are_read_from_the_copy(bench: Bench) -> None:
+    base = bench.head()
+    a, b = bench.head_of("a", base, {"a": "right"}), bench.head_of("b", base, {"b": "1"})
+    integrate(bench.judge, GRAPH, base, [a, b])
+    blob = git(bench.repo, "rev-parse", f"{a.commit}:a")
+    path = bench.repo / ".git" / "objects" / blob[:2] / blob[2:]
+    path.chmod(0o644)
+    path.write_bytes(b"")
+
+    made = integrate(bench.judge, GRAPH, base, [a, b])
+
+    assert isinstance(made, Merged)
+    assert bench.judge.git("cat-file", "blob", blob).text == "right"
+    assert len(list(Path(bench.judge.git_dir, "objects", "pack").glob("*.pack"))) == 1
