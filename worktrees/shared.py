@@ -38,9 +38,9 @@ _KEYS: Final = re.compile(
 # An address with a transport helper runs a program; so does one that would be read as an option.
 _ADDRESS: Final = re.compile(r"(?:remote|submodule)\..+\.(?:url|pushurl)", re.DOTALL)
 _RUNS_PROGRAM: Final = re.compile(r"[A-Za-z0-9_-]+::|-")
-# Every submodule's git dir has these; they say where it is.
+# Every submodule's git dir has these from its making.
 _OF_SUBMODULES: Final = frozenset(
-    ["core.worktree", "core.bare", "core.repositoryformatversion", "extensions.objectformat"]
+    ["core.worktree", "core.bare", "core.logallrefupdates", "core.repositoryformatversion", "extensions.objectformat"]
 )
 _FILES: Final = ("info/attributes", "info/grafts", "objects/info/alternates", "shallow")
 
