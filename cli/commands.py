@@ -11,7 +11,7 @@ import click
 
 from coordinate_agents.cli import failures, output
 from coordinate_agents.cli.execute import execute, report
-from coordinate_agents.cli.invocation import Invocation
+from coordinate_agents.cli.invocation import MAX_DIGITS, Invocation
 from coordinate_agents.graph import durations
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.operations.table import VERBS, Param, Verb, verb_named
@@ -158,7 +158,7 @@ def _type(param: Param) -> Any:
         case "flag":
             return None
         case "integer":
-            return click.IntRange(min=0)
+            return click.IntRange(0, 10**MAX_DIGITS - 1)
         case "duration":
             return Duration()
         case "choice":

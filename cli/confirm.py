@@ -1,7 +1,6 @@
 """Asks the one question that a verb may end with, on a terminal only. A program gets the answer without a question."""
 
 import sys
-from dataclasses import replace
 
 from coordinate_agents.cli.invocation import Invocation
 from coordinate_agents.graph.operations.table import Result
@@ -26,4 +25,4 @@ def answer(invocation: Invocation, result: Result) -> Invocation | None:
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         return None
-    return replace(invocation, values={**invocation.values, "yes": True, "digest": result.data["digest"]})
+    return invocation._replace(values={**invocation.values, "yes": True, "digest": result.data["digest"]})

@@ -5,8 +5,7 @@ repository (owner, format, bare or not) is asked by `worktrees` when a verb need
 """
 
 import os
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinate_agents.graph.errors import GraphError
 
@@ -18,8 +17,7 @@ STATE_FOLDER: Final = "coordinate-agents"
 _MAX_LINK_BYTES: Final = 8192
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a command works. All paths absolute, links resolved.
 
     `root` is the user's checkout (for a bare repository its git folder). `git_dir` is that checkout's own, `common_dir`

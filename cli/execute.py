@@ -4,12 +4,11 @@ Joins the parts; what a verb decides is its operation's, the words are `render`'
 """
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
-from coordinate_agents.cli import failures, output
+from coordinate_agents.cli import output
 from coordinate_agents.cli.invocation import Invocation
 from coordinate_agents.graph.errors import EXIT_DONE, GraphError
 from coordinate_agents.graph.operations.table import Result
@@ -29,12 +28,16 @@ def execute(invocation: Invocation, argv: Sequence[str]) -> int:
     except output.ReaderGone:
         return code
     except BaseException as error:
+        from coordinate_agents.cli import failures  # a call that succeeds has no use for it
+
         return report(failures.as_graph_error(error, argv), command=invocation.verb.name, as_json=invocation.as_json)
     return code
 
 
 def report(error: GraphError, *, command: str | None, as_json: bool) -> int:
     """Write the error, as the one JSON document or as lines on stderr. Returns its exit code."""
+    from coordinate_agents.cli import failures
+
     if not as_json or error.code == "OUTPUT_FAILED":
         output.complain(failures.to_lines(error))
         return error.exit_code
@@ -89,7 +92,7 @@ def _asked(invocation: Invocation, runtime: Any, result: Result) -> int:
 
 def _request(request_type: Any, invocation: Invocation) -> Any:
     """The Request of the given values. What this verb's operation does not know yet is refused by name, not dropped."""
-    known = {field.name for field in dataclasses.fields(request_type)}
+    known = set(request_type.__annotations__)
     params = {param.field: param for param in invocation.verb.params}
     for name, value in invocation.values.items():
         if name not in known and value not in (None, False, (), params[name].default):

@@ -21,7 +21,7 @@ from coordinate_agents.graph.errors import (
     MAX_MESSAGE_BYTES,
     GraphError,
 )
-from coordinate_agents.graph.text import clipped, visible
+from coordinate_agents.graph.text import clipped, counted, visible
 
 # A document with ten thousand problems is told by its first ones; the JSON holds them all.
 MAX_PROBLEM_LINES: Final = 100
@@ -76,8 +76,11 @@ def to_json(error: GraphError) -> dict[str, Any]:
 
 def to_lines(error: GraphError) -> list[str]:
     """What happened; every problem of a document; Kept; Next. Each one line and safe for a terminal."""
-    lines = [f"{error.code}: {visible(error.message, limit=MAX_MESSAGE_BYTES)}"]
     name = visible(str(error.facts.get("file", "")))
+    message = visible(error.message, limit=MAX_MESSAGE_BYTES)
+    if error.problems and name:  # the message repeats the first one
+        message = f"{counted(len(error.problems), 'problem')} in {name}"
+    lines = [f"{error.code}: {message}"]
     for each in error.problems[:MAX_PROBLEM_LINES]:
         place = f"{each.line}:{each.column}" if each.line else ""
         lines.append(": ".join(part for part in (f"{name}:{place}".strip(":"), visible(each.message)) if part))

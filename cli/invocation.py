@@ -6,16 +6,17 @@ the errors.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinate_agents.graph.operations.table import Param, Verb, verb_named
+
+# Every integer that an option takes fits the database.
+MAX_DIGITS: Final = 18
 
 _ROOT: Final = Param("root", "a folder of the repository (default: the current one)")
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(NamedTuple):
     """`values` holds what was given, by Request field; what was left out has the parameter's default."""
 
     verb: Verb
@@ -64,7 +65,7 @@ def _take(given: dict[str, Any], param: Param, value: str | None, rest: list[str
             return False
         value = rest.pop(0)
     if param.kind == "integer":
-        if not (value.isascii() and value.isdigit()):
+        if not (value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS):
             return False
         given[param.field] = int(value)
         return True

@@ -8,7 +8,7 @@ from coordinate_agents.graph.text import counted, listed
 
 MAX_ROWS: Final = 60
 MAX_CONFLICTS: Final = 20
-_WORTH: Final = ("error", "start", "running", "blocked", "wait", "done")
+_WORTH: Final = ("error", "start", "running", "failed", "stopped", "blocked", "wait", "succeeded")
 
 
 def plan(data: Mapping[str, Any]) -> list[str]:

@@ -15,9 +15,8 @@ def as_json(data: Mapping[str, Any]) -> list[str]:
 
 
 def document(data: Mapping[str, Any]) -> list[str]:
-    """The text of a graph file as it is, notes as comments before it: both may be written to a file."""
-    notes = [f"# {cell(note)}" for note in data.get("notes", ())]
-    return [*notes, data["document"].removesuffix("\n")]
+    """The text of a graph file as it is, to be written to one."""
+    return [data["document"].removesuffix("\n")]
 
 
 def export(data: Mapping[str, Any]) -> list[str]:

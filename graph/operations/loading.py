@@ -3,13 +3,11 @@
 Reads only. A word that fits nothing is an error that names what there is.
 """
 
-import difflib
 import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from coordinate_agents.graph.errors import GraphError
-from coordinate_agents.graph.text import listed
 
 if TYPE_CHECKING:  # `status` reads rows and loads none of the value classes
     from coordinate_agents.graph.snapshot import Snapshot
@@ -52,6 +50,8 @@ def pick_graph(store: "Store", given: str | None) -> "GraphRow":
     if len(open_rows) == 1:
         return open_rows[0]
     what = "several graphs are unfinished" if open_rows else "every graph is finished"
+    from coordinate_agents.graph.text import listed
+
     names = listed([row.id for row in reversed(open_rows or rows)], first=8)
     raise GraphError("INVALID_USAGE", f"Name the graph: {what} ({names}).", next="coordinate-agents graph-list")
 
@@ -113,6 +113,10 @@ def _unknown_graph(given: str, known: Iterable[str]) -> GraphError:
 
 
 def _known(what: str, given: str, known: list[str]) -> str:
+    import difflib
+
+    from coordinate_agents.graph.text import listed
+
     near = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
     if near:
         return f"; did you mean {near[0]}?"

@@ -174,7 +174,7 @@ def _place(
         case "running":
             return "running", snapshot.runs[task.id].phase
         case _:
-            return "done", place
+            return place, snapshot.runs[task.id].reason
 
 
 def _unfinished(

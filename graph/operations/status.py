@@ -1,7 +1,6 @@
 """graph-status: where every subtask stands, what needs a person first. Reads rows; builds no graph."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinate_agents.graph.operations.loading import pick_graph
 from coordinate_agents.graph.operations.table import Result
@@ -10,8 +9,7 @@ from coordinate_agents.graph.store.lease import holder
 from coordinate_agents.graph.view import status_of_rows
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     graph: str | None = None
 
 

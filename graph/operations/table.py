@@ -3,20 +3,21 @@
 Modules are named by string and imported only when their verb is chosen: a read verb loads neither networkx nor
 pydantic. Each module has a frozen dataclass `Request` whose fields are the parameters below (snake_case), and
 `execute(runtime, request)` which returns a `Result`. A verb without a repository gets None for the runtime.
+
+Every call of the program imports this module and makes its values. Named tuples are as frozen as dataclasses and cost
+a fifth: importing `dataclasses` alone takes longer than everything else that a read verb does.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from keyword import iskeyword
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 _OPERATIONS: Final = "coordinate_agents.graph.operations"
 # Verbs about this machine and its configuration, which only the edge knows.
 _SETUP: Final = "coordinate_agents.cli.setup"
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+class Param(NamedTuple):
     """One argument or option, named as on the command line; a positional one has no leading dashes there.
 
     kind: text, path (a file to read, ``-`` is standard input), flag, integer, duration (seconds as a float), choice
@@ -38,8 +39,7 @@ class Param:
         return _python_name(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Verb:
+class Verb(NamedTuple):
     """`access`: none (no repository), optional (a repository is looked at when there is one), read (database opened
     read-only), write.
 
@@ -62,8 +62,7 @@ class Verb:
         return f"{package}.{_python_name(self.short_name.removeprefix('setup-'))}"
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """What a verb answers. `data` is the JSON document's data (contract section 13).
 
     `stream`: what comes afterwards, one object at a time, until it ends or the reader goes away; then `data` is not

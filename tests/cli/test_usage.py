@@ -1,0 +1,172 @@
+"""What a person types wrong, and what every call promises: exit codes, one JSON document, three lines of text."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from world import World
+
+from coordinate_agents.graph.operations.table import VERBS
+
+PLAN = "id: plan\nsubtasks: [{id: a, spec: x}]\n"
+
+
+def test_an_unknown_verb_names_the_nearest_one(world: World) -> None:
+    done = world.run("stauts")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.splitlines() == [
+        "INVALID_USAGE: there is no verb 'stauts'; did you mean graph-status?",
+        "Kept: everything as it is",
+        "Next: coordinate-agents --help",
+    ]
+
+
+def test_a_usage_error_with_json_is_one_document_on_stdout(world: World) -> None:
+    done = world.run("graph-status", "--bogus", "--json")
+    assert (done.code, done.err) == (2, "")
+    assert done.document == {
+        "ok": False,
+        "command": "graph-status",
+        "error": {
+            "code": "INVALID_USAGE",
+            "message": "No such option '--bogus'.",
+            "recoverable": True,
+            "stage": None,
+            "kept": "everything as it is",
+            "next": "coordinate-agents graph-status --help",
+        },
+    }
+
+
+def test_json_behind_two_dashes_is_a_word_and_not_the_option(world: World) -> None:
+    done = world.run("graph-status", "--", "--json")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("TASK_NOT_FOUND: There is no graph '--json' in this repository")
+
+
+def test_an_id_that_looks_like_an_option_works_behind_two_dashes_in_json(world: World) -> None:
+    done = world.run("graph-status", "--json", "--", "-x")
+    assert done.code == 1
+    assert done.document["error"]["message"] == "There is no graph '-x' in this repository; it has none yet."
+
+
+def test_an_option_value_with_an_equals_sign_is_taken_whole(world: World) -> None:
+    done = world.run("graph-list", f"--root={world.root}", "--json")
+    assert (done.code, done.document) == (0, {"ok": True, "command": "graph-list", "data": {"graphs": []}})
+
+
+@pytest.mark.parametrize(
+    "words", [("graph-events", "--limit", "many", "--json"), ("graph-inspect", "--part=x", "--json")]
+)
+def test_a_wrong_value_is_a_usage_error_also_on_the_short_way(world: World, words: tuple[str, ...]) -> None:
+    done = world.run(*words)
+    assert (done.code, done.document["error"]["code"]) == (2, "INVALID_USAGE")
+
+
+def test_a_missing_file_argument_is_a_usage_error(world: World) -> None:
+    done = world.run("graph-validate")
+    assert done.code == 2
+    assert done.err.startswith("INVALID_USAGE: Missing argument 'FILE'.")
+
+
+def test_help_lists_every_verb_and_every_verb_has_help(world: World) -> None:
+    done = world.run("--help")
+    assert done.code == 0
+    for verb in VERBS:
+        assert verb.name in done.out
+    assert "--until" in world.run("run", "--help").out
+
+
+def test_no_words_at_all_print_the_help(world: World) -> None:
+    assert world.run().out == world.run("--help").out
+
+
+def test_version_is_one_line(world: World) -> None:
+    assert world.run("--version").out == "coordinate-agents 0.1.0\n"
+
+
+def test_the_prefix_may_be_left_out(world: World) -> None:
+    plan = world.graph(PLAN)
+    assert world.run("create", plan, "--json").document["command"] == "graph-create"
+    assert world.run("status", "--json").data["graph"]["id"] == "plan"
+
+
+def test_a_duration_that_is_none_is_refused_with_what_would_be_right(world: World) -> None:
+    done = world.run("graph-wait", "--timeout", "soon")
+    assert done.code == 2
+    assert "'soon' is not a duration; write 90s, 45m, 2h or seconds, at most a year" in done.err
+
+
+# A verb whose operation does not exist: nobody can type it, so meeting it is a bug of ours.
+BROKEN = """
+import sys
+from coordinate_agents.cli.execute import execute
+from coordinate_agents.cli.invocation import Invocation
+from coordinate_agents.graph.operations.table import Verb
+sys.exit(execute(Invocation(Verb("graph-broken", "", "none"), {}, None, sys.argv[1] == "json"), ["graph-broken"]))
+"""
+
+
+def test_a_bug_of_ours_is_written_to_a_private_file(isolation: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", BROKEN, "json"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (3, "")
+    error = json.loads(done.stdout)["error"]
+    report = Path(error.pop("traceback"))
+    assert error == {
+        "code": "INTERNAL_ERROR",
+        "message": "A bug of ours: ModuleNotFoundError: No module named 'coordinate_agents.graph.operations.broken'.",
+        "recoverable": False,
+        "stage": None,
+        "kept": "everything recorded before",
+        "next": f"report it with the traceback in {report}",
+    }
+    assert report.parent == isolation / ".local" / "state" / "coordinate-agents" / "crashes"
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+    assert report.read_text().startswith("coordinate-agents graph-broken\n")
+    assert "Traceback" in report.read_text()
+
+
+def test_a_bug_in_text_shows_where_the_traceback_is_and_not_the_traceback() -> None:
+    done = subprocess.run([sys.executable, "-c", BROKEN, "text"], capture_output=True, text=True)
+    lines = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, len(lines)) == (3, "", 3)
+    assert lines[0].startswith("INTERNAL_ERROR: A bug of ours: ModuleNotFoundError")
+    assert lines[1] == "Kept: everything recorded before"
+    assert lines[2].startswith("Next: report it with the traceback in /")
+
+
+def test_a_bug_is_told_even_where_no_file_can_be_written() -> None:
+    nowhere = os.environ | {"XDG_STATE_HOME": "/dev/null/x", "TMPDIR": "/dev/null", "HOME": "/dev/null"}
+    done = subprocess.run([sys.executable, "-c", BROKEN, "json"], capture_output=True, text=True, env=nowhere)
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["error"]["code"] == "INTERNAL_ERROR"
+
+
+def test_problems_of_a_document_come_one_per_line_with_their_place(world: World) -> None:
+    plan = world.graph("subtasks:\n  - {id: a, spec: x, dependsOn: b}\n  - {id: a, spec: y}\n")
+    done = world.run("graph-validate", plan)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.splitlines() == [
+        f"TASK_GRAPH_INVALID: 2 problems in {plan}",
+        f"{plan}:2:33: dependsOn 'b': there is no such subtask",
+        f"{plan}:3:10: id 'a' is already used on line 2; ids are unique",
+        "Kept: Nothing was created.",
+        f"Next: coordinate-agents graph-validate {plan}",
+    ]
+
+
+def test_problems_of_a_document_in_json_have_line_column_path_and_message(world: World) -> None:
+    plan = world.graph("subtasks:\n  - {id: a, spec: x, dependsOn: b}\n")
+    problems = world.run("graph-validate", plan, "--json").document["error"]["problems"]
+    assert problems == [
+        {
+            "line": 2,
+            "column": 33,
+            "path": "subtasks[0].dependsOn[0]",
+            "message": "dependsOn 'b': there is no such subtask",
+        }
+    ]
