@@ -6,6 +6,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A loaded machine is no failure, and no test leaves an example database behind.
+settings.register_profile("suite", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 _MARK = "COORDINATE_AGENTS_TEST_MARK"
 
