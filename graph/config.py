@@ -7,7 +7,7 @@ YAML. Nothing here reads a file, knows whether a file is trusted, or resolves a 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast, get_args
 
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.model import CommitBy
@@ -108,7 +108,11 @@ class Config:
         return self.agents[0].name if len(self.agents) == 1 else None
 
     def settings_of(self, name: str) -> AgentSettings:
-        """How the agent is started. Raises: INVALID_AGENT_CONFIG: no such agent, or nothing says what to start."""
+        """How the agent is started.
+
+        Raises: INVALID_AGENT_CONFIG: no such agent, or nothing says what to start. UNSUPPORTED_CAPABILITY: a driver or
+        delivery that the file may name and `sessions` does not have yet; never another in its place.
+        """
         agent = self.agent(name)
         if agent is None:
             configured = ", ".join(each.name for each in self.agents) or "none"
@@ -127,6 +131,8 @@ class Config:
                 "`adapter` of a known agent.",
                 facts={"agent": name},
             )
+        _refuse_unsupported(name, "driver", agent.driver, get_args(Driver))
+        _refuse_unsupported(name, "delivery", agent.delivery, get_args(Delivery))
         return AgentSettings(
             agent=name,
             adapter=adapter,
@@ -139,6 +145,16 @@ class Config:
             env=agent.env or {},
             permissions=agent.permissions,
             sources=agent.sources,
+        )
+
+
+def _refuse_unsupported(agent: str, key: str, value: str | None, supported: tuple[str, ...]) -> None:
+    if value is not None and value not in supported:
+        raise GraphError(
+            "UNSUPPORTED_CAPABILITY",
+            f"Agent {agent!r} asks for {key} {value}, which is not built yet. There are {', '.join(supported)}.",
+            kept="Nothing was started.",
+            facts={"agent": agent},
         )
 
 

@@ -99,7 +99,9 @@ def _check_properties() -> dict[str, Any]:
         "run": _ref("command"),
         "timeout": _ref("duration"),
         "checkIn": _said({"enum": ["worktree", "pristine"]}, "Where it runs. pristine: a fresh checkout."),
-        "protect": _said(_ref("patterns"), "Paths that are set back to the base before a pristine check."),
+        "protect": _said(
+            _ref("patterns"), "Paths that judge: once changed, the check runs where they are as in the base."
+        ),
         "needs": _ref("names"),
     }
 
