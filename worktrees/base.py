@@ -29,7 +29,7 @@ def make_base(judge: Judge, graph: str, slug: str, base: CommitId, heads: Sequen
     if len(reduced) == 1:
         only = reduced[0]
         return Base(only.commit, () if only.name == BASE_NAME and only.commit == base else reduced)
-    made = fold(judge, reduced, base=base, known=history.commits)
+    made = fold(judge, graph, reduced, base=base, known=history.commits)
     if isinstance(made, MergeConflict):
         return made
     pin(judge, graph, slug, kind="base", commit=made.commit)

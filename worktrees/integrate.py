@@ -31,7 +31,7 @@ def integrate(judge: Judge, graph: str, base: CommitId, heads: Sequence[Head]) -
         copy_strictly(judge, base, [head.commit for head in heads])
     history = read_complete_history(judge, base, [head.commit for head in heads])
     reduced = needed(judge, history, heads) if heads else (Head(BASE_NAME, base),)
-    made = fold(judge, reduced, base=base, known=history.commits)
+    made = fold(judge, graph, reduced, base=base, known=history.commits)
     if isinstance(made, MergeConflict):
         return made
     if len(reduced) > 1:

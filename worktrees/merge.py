@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from coordinate_agents.worktrees import resolutions
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.history import Commit
 from coordinate_agents.worktrees.judge import RUNTIME_EMAIL, RUNTIME_NAME, Judge
@@ -45,9 +46,9 @@ class Fold:
 
 
 def fold(
-    judge: Judge, heads: Sequence[Head], *, base: CommitId, known: Mapping[CommitId, Commit]
+    judge: Judge, graph: str, heads: Sequence[Head], *, base: CommitId, known: Mapping[CommitId, Commit]
 ) -> Fold | MergeConflict:
-    """Merge the heads from left to right; one head is itself, without a merge.
+    """Merge the heads from left to right; one head is itself, without a merge. A recorded resolution ends a conflict.
 
     `known` gives date and tree of the heads that it holds; the others are read. No head may contain another.
     """
@@ -56,9 +57,14 @@ def fold(
     with lines_file(judge, rules_of(judge, base).attributes if len(heads) > 1 else ()) as attributes:
         for number, theirs in enumerate(heads[1:], start=1):
             merged = merge_trees(judge, result.commit, theirs.commit, attributes=attributes)
-            if merged.paths:
-                return _conflict(judge, heads[:number], theirs, merged.paths, attributes, base)
             date = max(date, _read(judge, known, theirs.commit).committed_at)
+            if merged.paths:
+                resolved = resolutions.find(judge, graph, result.commit, theirs.commit)
+                if resolved is None:
+                    scene = _Scene(base, attributes, result.commit, merged.paths)
+                    return _conflict(judge, scene, heads[:number], theirs)
+                result = Fold(resolved, judge.tree_of(resolved))
+                continue
             message = f"Merge subtask {theirs.name}\n\nAfter: {_names(heads[:number])}\n"
             parents = (result.commit, theirs.commit)
             result = Fold(write_commit(judge, merged.tree, parents, date=date, message=message), merged.tree)
@@ -110,21 +116,31 @@ def _read(judge: Judge, known: Mapping[CommitId, Commit], oid: CommitId) -> Comm
     return Commit(oid, tree, int(date) if date.isdigit() else 0, (), "")
 
 
-def _conflict(
-    judge: Judge, applied: Sequence[Head], theirs: Head, paths: tuple[str, ...], attributes: str, base: CommitId
-) -> MergeConflict:
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """Where a merge failed: `ours` is what the applied heads gave."""
+
+    base: CommitId
+    attributes: str
+    ours: CommitId
+    paths: tuple[str, ...]
+
+
+def _conflict(judge: Judge, scene: _Scene, applied: Sequence[Head], theirs: Head) -> MergeConflict:
     """The conflict as a value: with which of the applied heads, if one alone conflicts, else with the last."""
     partner = applied[-1]
     if len(applied) > 1:
         for head in applied[:MAX_PAIRS_TRIED]:
-            if merge_trees(judge, head.commit, theirs.commit, attributes=attributes).paths:
+            if merge_trees(judge, head.commit, theirs.commit, attributes=scene.attributes).paths:
                 partner = head
                 break
     return MergeConflict(
         pair=(partner.name, theirs.name),
-        paths=paths[:MAX_CONFLICT_PATHS],
+        paths=scene.paths[:MAX_CONFLICT_PATHS],
         applied=tuple(applied),
-        key=inputs_key(judge, base, [*applied, theirs]),
+        key=inputs_key(judge, scene.base, [*applied, theirs]),
+        ours=scene.ours,
+        theirs=theirs.commit,
     )
 
 

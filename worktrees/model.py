@@ -88,13 +88,16 @@ class MergeConflict:
     """Two heads that git cannot merge. `ours` lists what was already applied when `theirs` failed.
 
     `pair` names the head of `applied` that the conflict is with (found by merging it alone with `theirs`; the last
-    applied one when only the combination conflicts) and the head that failed. `key` is a hash of all inputs.
+    applied one when only the combination conflicts) and the head that failed. `key` is a hash of all inputs. A merge
+    commit of `ours` (what the applied heads gave) and `theirs` resolves it, once it is recorded.
     """
 
     pair: tuple[str, str]
     paths: tuple[str, ...]
     applied: tuple[Head, ...]
     key: str
+    ours: CommitId = ""
+    theirs: CommitId = ""
 
 
 @dataclass(frozen=True, slots=True)
