@@ -20,6 +20,8 @@ from coordinate_agents.worktrees.refs import TIPS_SLUG, read_refs
 
 _MAX_LIST_BYTES: Final = 256 << 20
 _TIMEOUT_S: Final = 300.0
+# Above this many files one sync of everything costs less than one for each.
+_MAX_SINGLE_SYNCS: Final = 256
 
 
 def pin_verified(judge: Judge, graph: str, slug: str, commit: CommitId) -> str:
@@ -52,7 +54,11 @@ def secure(judge: Judge, known: Sequence[CommitId], commit: CommitId) -> None:
             kept="the worktree and its branch",
             next="git fsck --connectivity-only",
         )
-    _sync_with_folders(objects, [objects / oid[:2] / oid[2:] for oid in listed.lines()])
+    loose = [path for oid in listed.lines() if (path := objects / oid[:2] / oid[2:]).exists()]
+    if len(loose) > _MAX_SINGLE_SYNCS:
+        os.sync()
+    else:
+        _sync_with_folders(objects, loose)
 
 
 def _sync_with_folders(top: Path, files: Iterable[Path]) -> None:

@@ -80,3 +80,15 @@ def test_packed_objects_need_no_sync(bench: Bench, synced: list[str]) -> None:
     secure(bench.judge, [bench.head()], head.commit)
 
     assert synced == []
+
+
+def test_many_objects_are_synced_by_one_call(bench: Bench, synced: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    whole: list[str] = []
+    monkeypatch.setattr(os, "sync", lambda: whole.append("sync"))
+    head = bench.head_of("a", bench.head(), {f"f{number}": str(number) for number in range(300)})
+    assert bench.judge
+    synced.clear()
+
+    secure(bench.judge, [bench.head()], head.commit)
+
+    assert (whole, synced) == (["sync"], [])
