@@ -43,7 +43,8 @@ _NOT_TEXT: Final = re.compile(
 )
 # A cheap look that lets nearly every plain text pass without the pattern above.
 _SUSPECT_START: Final = frozenset("~<=nNtTfFyYoO+-.0123456789")
-_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,18}")
+# No leading zero: 010 is ten to some readers and eight to others.
+_INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 
 
 @dataclass(slots=True)
@@ -189,8 +190,9 @@ def integer(low: int, high: int) -> Read:
         if not isinstance(node, ScalarEvent) or node.style:
             return _wrong(findings, node, path, f"a whole number from {low} to {high}, without quotes")
         if not _INTEGER.fullmatch(node.value):
-            digits = re.fullmatch(r"[-+]?[0-9]+", node.value)
-            what = "has more than 18 digits" if digits else "is not a whole number"
+            what = "is not a whole number"
+            if re.fullmatch(r"[-+]?[0-9]+", node.value):
+                what = "has more than 18 digits" if len(node.value) > 18 else "has a leading zero"
             return findings.add(node, path, f"{shown(node.value)} {what}; write one from {low} to {high}")
         value = int(node.value)
         if not low <= value <= high:
