@@ -112,7 +112,8 @@ def _valid(findings: Findings, graph: TaskGraph | None, name: str) -> TaskGraph:
         "TASK_GRAPH_INVALID",
         f"{problem_line(name, problems[0])}{more}",
         kept="Nothing was created.",
-        next=f"coordinate-agents graph-validate {shlex.quote(name)}",
+        # What came from no file ("<stdin>", "--spec") cannot be looked at again.
+        next=None if name.startswith(("<", "-")) else f"coordinate-agents graph-validate {shlex.quote(name)}",
         stage="validate",
         problems=problems,
         facts={"file": name},

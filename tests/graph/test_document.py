@@ -191,6 +191,9 @@ def test_error_names_the_file_the_place_and_the_next_command() -> None:
     )
     assert raised.value.next == "coordinate-agents graph-validate 'my plan.yaml'"
     assert raised.value.facts == {"file": "my plan.yaml"}
+    with pytest.raises(GraphError) as raised:
+        document.parse(b"", name="<stdin>", stem=None, read_spec_file=None)
+    assert raised.value.next is None
 
 
 def test_repeated_problem_of_a_merged_mapping_is_reported_once() -> None:
