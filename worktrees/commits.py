@@ -27,6 +27,7 @@ from coordinate_agents.worktrees.survey import survey
 
 _ADD_TIMEOUT_S: Final = 600.0
 _MAX_LEFT_OUT: Final = 200
+_MAX_SUBJECT: Final = 200
 
 
 def commit_leftovers(judge: Judge, request: CommitRequest) -> CommitOutcome:
@@ -129,7 +130,7 @@ def _reason(request: CommitRequest, path: str, inside: Sequence[str], *, is_subm
 
 
 def _message(request: CommitRequest) -> str:
-    parts = [request.subject.strip() or "Commit what the turn left"]
+    parts = [_one_line(request.subject)[:_MAX_SUBJECT] or "Commit what the turn left"]
     if request.body.strip():
         parts.append(request.body.strip())
     trailers = "\n".join(f"{key}: {_one_line(value)}" for key, value in request.trailers)

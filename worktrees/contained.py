@@ -9,11 +9,11 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final
 
+from coordinate_agents.worktrees import refs
 from coordinate_agents.worktrees.history import History
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import BRANCH_PREFIX, INTEGRATION_SLUG, PIN_PREFIX, CommitId, RefSnapshot
 from coordinate_agents.worktrees.reffiles import read_refs
-from coordinate_agents.worktrees.refs import TIPS_SLUG
 
 MAX_NAMED: Final = 8
 MAX_STRAYS: Final = 100
@@ -25,21 +25,21 @@ def sibling_refs(judge: Judge, graph: str, slug: str, siblings: Sequence[str] | 
     `None`: all but own and integration. Kept pins are left out: a sibling that only looked at a branch has it in its
     reflog. Pinned tips of user refs are left out: they may be younger than the subtask's first start.
     """
-    common = Path(judge.facts.common_dir)
     found: dict[str, CommitId] = {}
-    for prefix in (f"{BRANCH_PREFIX}/{graph}/", f"{PIN_PREFIX}/{graph}/"):
-        for name, oid in read_refs(common, prefix).items():
-            owner, _, kind = name[len(prefix) :].partition("/")
+    for folder in (f"{BRANCH_PREFIX}/{graph}", f"{PIN_PREFIX}/{graph}"):
+        for name, oid in refs.read_refs(judge.facts.common_dir, [folder]).items():
+            owner, _, kind = name[len(folder) + 1 :].partition("/")
             is_asked = owner in siblings if siblings is not None else owner != INTEGRATION_SLUG
-            if is_asked and owner not in (slug, TIPS_SLUG) and not kind.startswith(("kept-", "discard-")):
+            is_subtask = not owner.startswith("+") and owner != slug
+            if is_asked and is_subtask and not kind.startswith(("kept-", "discard-")):
                 found[name] = oid
     return found
 
 
-def containing(judge: Judge, commit: CommitId, refs: Mapping[str, CommitId]) -> tuple[str, ...]:
-    """Names of the refs that contain the commit, at most MAX_NAMED, sorted. One process when none does."""
+def containing(judge: Judge, commit: CommitId, among: Mapping[str, CommitId]) -> tuple[str, ...]:
+    """Names of these refs that contain the commit, at most MAX_NAMED, sorted. One process when none does."""
     names: dict[CommitId, list[str]] = {}
-    for name, oid in refs.items():
+    for name, oid in among.items():
         names.setdefault(oid, []).append(name)
     found: list[str] = []
     todo = [list(names)] if names else []

@@ -38,14 +38,17 @@ class Rules:
     attributes: tuple[str, ...] = ()
 
 
-def rules_of(judge: Judge, commit: CommitId) -> Rules:
-    """The rules of a commit. Two processes the first time (one when it has no such files), none afterwards."""
+def rules_of(judge: Judge, commit: CommitId, *, env: Mapping[str, str] | None = None) -> Rules:
+    """The rules of a commit. Two processes the first time (one when it has no such files), none afterwards.
+
+    `env` adds to the environment of these calls, as for objects that only a submodule has.
+    """
     key = (judge.git_dir, commit)
     with _cache_lock:
         if key in _cache:
             _cache.move_to_end(key)
             return _cache[key]
-    rules = rules_from(_rule_files(judge, commit))
+    rules = rules_from(_rule_files(judge, commit, env))
     with _cache_lock:
         _cache[key] = rules
         while len(_cache) > _CACHED:
@@ -94,8 +97,8 @@ def lines_file(judge: Judge, lines: Sequence[str]) -> Iterator[str]:
         yield str(path)
 
 
-def _rule_files(judge: Judge, commit: CommitId) -> dict[str, str]:
-    listed = judge.git("ls-tree", "-r", "-z", "--full-tree", commit).fields()
+def _rule_files(judge: Judge, commit: CommitId, env: Mapping[str, str] | None) -> dict[str, str]:
+    listed = judge.git("ls-tree", "-r", "-z", "--full-tree", commit, env=env).fields()
     wanted: dict[str, str] = {}
     for entry in listed:
         if not entry.endswith((".gitignore", ".gitattributes")):
@@ -104,17 +107,19 @@ def _rule_files(judge: Judge, commit: CommitId) -> dict[str, str]:
         mode, _, oid = meta.split(" ")
         if path.rpartition("/")[2] in (".gitignore", ".gitattributes") and mode in _REGULAR:
             wanted[path] = oid
-    texts = read_blobs(judge, list(wanted.values()), max_bytes=MAX_RULE_BYTES)
+    texts = read_blobs(judge, list(wanted.values()), max_bytes=MAX_RULE_BYTES, env=env)
     return {path: texts[oid].decode("utf-8", "surrogateescape") for path, oid in wanted.items() if oid in texts}
 
 
-def read_blobs(judge: Judge, oids: Sequence[str], *, max_bytes: int) -> dict[str, bytes]:
+def read_blobs(
+    judge: Judge, oids: Sequence[str], *, max_bytes: int, env: Mapping[str, str] | None = None
+) -> dict[str, bytes]:
     """The content of the blobs that exist. At most one process. Raises: WorktreeError past `max_bytes` together."""
     asked = list(dict.fromkeys(oids))
     if not asked:
         return {}
     stdin = "".join(f"{oid}\n" for oid in asked).encode()
-    out = judge.git("cat-file", "--batch", stdin=stdin, max_bytes=max_bytes).out
+    out = judge.git("cat-file", "--batch", stdin=stdin, max_bytes=max_bytes, env=env).out
     blobs: dict[str, bytes] = {}
     at = 0
     for oid in asked:

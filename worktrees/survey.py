@@ -67,10 +67,10 @@ def _entries(top: str, folder: str) -> list["os.DirEntry[str]"] | None:
     try:
         with os.scandir(Path(top, folder)) as entries:
             return list(entries)
-    except PermissionError:
-        return None
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError:  # no permission, or a path that is too long
+        return None
 
 
 def _is_folder(link: "os.DirEntry[str]") -> bool:

@@ -201,3 +201,49 @@ def test_nested_repository_is_named_though_more_dirt_than_the_limit_comes_first(
     seen = bench.examine(worktree, dirty_limit=2)
 
     assert (seen.dirty, seen.dirty_count) == ((DirtyPath("a1", "untracked"), DirtyPath("z", "nested")), 5)
+
+
+@pytest.fixture
+def with_deep_submodule(bench: Bench, library: Path, tmp_path: Path) -> Worktree:
+    """A worktree whose submodule `sub` has a submodule `inner`, both populated."""
+    env = {**os.environ, **FILE_TRANSPORT}
+    middle = tmp_path / "middle"
+    middle.mkdir()
+    git(middle, "init", "-q", "-b", "main")
+    git(middle, "submodule", "add", "-q", str(library), "inner", env=env)
+    commit_file(middle, ".gitignore", "*.log\n")
+    git(bench.repo, "submodule", "add", "-q", str(middle), "sub", env=env)
+    git(bench.repo, "commit", "-qm", "add sub")
+    worktree = bench.worktree()
+    agent(worktree, "git submodule update -q --init --recursive", **FILE_TRANSPORT)
+    return worktree
+
+
+def test_submodule_in_a_submodule_is_clean(bench: Bench, with_deep_submodule: Worktree) -> None:
+    assert Path(with_deep_submodule.path, "sub", "inner", "code").exists()
+    agent(with_deep_submodule, "touch sub/a.log")
+
+    assert dirt(bench, with_deep_submodule) == ()
+
+
+@pytest.mark.parametrize("change", ["echo > sub/inner/new", "git -C sub/inner commit -q --allow-empty -m mine"])
+def test_change_in_a_submodule_of_a_submodule_is_dirt(bench: Bench, with_deep_submodule: Worktree, change: str) -> None:
+    agent(with_deep_submodule, change)
+
+    found = dirt(bench, with_deep_submodule)
+
+    assert [entry.kind for entry in found] == ["submodule"]
+    assert found[0].path in ("sub", "sub/inner")
+
+
+def test_repository_made_in_a_submodule_is_nested(bench: Bench, with_deep_submodule: Worktree) -> None:
+    agent(with_deep_submodule, "git init -q sub/app.log")
+
+    assert dirt(bench, with_deep_submodule) == (DirtyPath("sub/app.log", "nested"),)
+
+
+def test_ignore_file_that_ignores_itself_hides_nothing_in_a_submodule(bench: Bench, with_submodule: Worktree) -> None:
+    update(with_submodule, "echo '*' > sub/.gitignore; echo > sub/hidden")
+    assert git(Path(with_submodule.path, "sub"), "status", "--porcelain") == ""
+
+    assert dirt(bench, with_submodule) == (DirtyPath("sub", "submodule"),)
