@@ -251,6 +251,13 @@ def test_nested_repository_is_named() -> None:  # GT-10
     assert failures(scaffolded) == [(4, "app is a nested repository")]
 
 
+def test_many_nested_repositories_are_counted_after_the_first() -> None:
+    five = {f"app{number}": "nested" for number in range(5)}
+    told = "; ".join(f"{name} is a nested repository" for name in five)
+    assert failures(look(replace(GOOD, **dirty(**five)))) == [(4, told)]
+    assert failures(look(replace(GOOD, **dirty(**five, b="nested", c="nested")))) == [(4, f"{told}; 2 more")]
+
+
 def test_submodule_with_unsaved_work_is_named() -> None:  # GT-09
     unsaved = replace(GOOD, **dirty(b="untracked", sub="submodule"))
     assert failures(look(unsaved)) == [

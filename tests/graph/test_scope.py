@@ -238,6 +238,13 @@ def test_matcher_agrees_with_the_naive_reference(pattern: str, path: str) -> Non
     assert matches(parse_pattern(pattern), path) is naive(pattern, path)
 
 
+@given(patterns=st.lists(PATTERNS, max_size=5), paths=st.lists(PATHS, max_size=5))
+def test_several_patterns_cover_what_one_of_them_covers(patterns: list[str], paths: list[str]) -> None:
+    expected = tuple(path for path in paths if any(naive(pattern, path) for pattern in patterns))
+    assert covered(paths, patterns) == expected
+    assert outside(paths, patterns) == tuple(path for path in paths if path not in expected)
+
+
 @given(first=PATTERNS, second=PATTERNS, path=PATHS)
 def test_patterns_that_cover_one_path_may_conflict(first: str, second: str, path: str) -> None:
     one, two = parse_pattern(first), parse_pattern(second)
