@@ -5,10 +5,12 @@ that was made. It decides nothing about what is owned.
 """
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -59,29 +61,55 @@ def identity(path: str) -> tuple[int, int] | None:
     return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
 
 
-def remove_tree(path: str, owned: tuple[int, int]) -> bool:
+def remove_tree(path: str, owned: tuple[int, int], *, aside: str | None = None) -> bool:
     """Remove the folder if it is `owned` (device, inode). Returns whether nothing is left at the path.
 
-    It is renamed aside first, so that nobody who still knows the path writes into a half-removed tree. Links inside are
-    removed, never followed.
+    It is renamed first, so that nobody who still knows the path meets a half-removed tree: into the folder `aside` on
+    the same file system, else beside itself. Its name there follows from `owned`, so the next call finishes a removal
+    that was cut short. Links inside are removed, never followed.
     """
-    if identity(path) is None:
+    if identity(str(Path(path).parent)) is None:
         return not os.path.lexists(path)
-    parent = os.open(Path(path).parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    name, hidden = Path(path).name, f".removed-{owned[0]:x}-{owned[1]:x}"
+    with _open_folder(Path(path).parent) as parent, _open_folder(Path(aside or Path(path).parent)) as target:
+        place = next((fd for fd in (target, parent) if _identity_at(fd, hidden) == owned), None)
+        if place is None and _identity_at(parent, name) == owned:
+            place = _move_aside(name, hidden, parent=parent, target=target)
+            if _identity_at(place, hidden) != owned:
+                # Somebody exchanged the folder between the look and the rename: what we moved is not ours.
+                os.rename(hidden, name, src_dir_fd=place, dst_dir_fd=parent)
+                return False
+        if place is not None:
+            _make_removable(hidden, place)
+            shutil.rmtree(hidden, dir_fd=place, onerror=_raise_unless_gone)
+    return not os.path.lexists(path)
+
+
+def _move_aside(name: str, hidden: str, *, parent: int, target: int) -> int:
+    """Rename into the target folder, or beside itself where that is another file system; the folder it is in now."""
     try:
-        name, aside = Path(path).name, f".removed-{secrets.token_hex(8)}"
-        if _identity_at(parent, name) != owned:
-            return False
-        os.rename(name, aside, src_dir_fd=parent, dst_dir_fd=parent)
-        if _identity_at(parent, aside) != owned:
-            # Somebody exchanged the folder between the look and the rename: what we moved is not ours, so it goes back.
-            os.rename(aside, name, src_dir_fd=parent, dst_dir_fd=parent)
-            return False
-        _make_removable(aside, parent)
-        shutil.rmtree(aside, dir_fd=parent)
-        return True
+        os.rename(name, hidden, src_dir_fd=parent, dst_dir_fd=target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        os.rename(name, hidden, src_dir_fd=parent, dst_dir_fd=parent)
+        return parent
+    return target
+
+
+@contextlib.contextmanager
+def _open_folder(path: Path) -> Iterator[int]:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield fd
     finally:
-        os.close(parent)
+        os.close(fd)
+
+
+def _raise_unless_gone(_function: object, _path: str, failure: tuple[object, BaseException, object]) -> None:
+    """Another process may remove what we remove: the user's own prune, a program that still cleans up."""
+    if not isinstance(failure[1], FileNotFoundError):
+        raise failure[1]
 
 
 def _identity_at(parent: int, name: str) -> tuple[int, int] | None:
@@ -94,7 +122,8 @@ def _identity_at(parent: int, name: str) -> tuple[int, int] | None:
 
 def _make_removable(name: str, parent: int) -> None:
     """Give the owner back the right to empty folders that a check or an agent made read-only."""
-    for _, _, _, fd in os.fwalk(name, dir_fd=parent, follow_symlinks=False):
-        mode = os.fstat(fd).st_mode
-        if mode & stat.S_IRWXU != stat.S_IRWXU:
-            os.fchmod(fd, stat.S_IMODE(mode) | stat.S_IRWXU)
+    with contextlib.suppress(FileNotFoundError):
+        for _, _, _, fd in os.fwalk(name, dir_fd=parent, follow_symlinks=False):
+            mode = os.fstat(fd).st_mode
+            if mode & stat.S_IRWXU != stat.S_IRWXU:
+                os.fchmod(fd, stat.S_IMODE(mode) | stat.S_IRWXU)

@@ -131,7 +131,8 @@ def remove_registration(facts: RepositoryFacts, worktree: Worktree) -> bool:
         return True
     if _line(admin / "locked") != lock_reason(worktree.nonce):
         return False
-    removed = remove_tree(str(admin), owned)
+    # Out of git's sight first: in its own folder a half-removed registration is for anybody's prune to stumble over.
+    removed = remove_tree(str(admin), owned, aside=str(Path(facts.state_dir, "judge", "tmp")))
     with contextlib.suppress(OSError):
         admin.parent.rmdir()  # as git does with the last one; fails harmlessly when others are there
     return removed

@@ -55,14 +55,15 @@ def remove_pristine(judge: Judge, worktree: Worktree) -> None:
         wrong = ownership.is_intact(judge.facts, worktree)
         if wrong is not None and not _is_only_unlinked(judge.facts, worktree):
             raise _refused(worktree, wrong)
-        if not remove_tree(worktree.path, (worktree.device, worktree.inode)):
-            raise _refused(worktree, "its folder was replaced by another one")
+    if not remove_tree(worktree.path, (worktree.device, worktree.inode)):
+        raise _refused(worktree, "its folder was replaced by another one")
     with repository_lock(judge.facts.state_dir):
         # A crash between the folder and here leaves a registration that its nonce proves ours: the next call takes it.
         if not ownership.remove_registration(judge.facts, worktree):
             raise _refused(worktree, "its registration is no longer locked by the Runtime")
-    ownership.forget_record(judge.facts, path.parent.parent.name, _RECORD + path.name)
-    remove_empty_parents(path, count=3)
+        ownership.forget_record(judge.facts, path.parent.parent.name, _RECORD + path.name)
+        # Under the lock: another start must not lose the folder that it is about to use.
+        remove_empty_parents(path, count=3)
 
 
 def left_pristine(facts: RepositoryFacts, graph: str) -> tuple[Worktree, ...]:

@@ -5,6 +5,7 @@ call left can be found and proved ours. Success is judged by looking, never by g
 """
 
 import os
+import re
 import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,8 +21,11 @@ from coordinate_agents.worktrees.ownership import Record
 
 ADD_TIMEOUT_S: Final = 60.0
 _NONCE_BYTES: Final = 16
-# What git 2.39 says when another add or prune changed the admin folders under it; the next try succeeds.
-_KNOWN_RACE: Final = b"commondir: Success"
+# What git says when another add, or the user's own prune, changed the admin folders under it: prune takes a folder that
+# is not locked yet ("could not open '…/worktrees/api/locked' for writing: No such file or directory"), and a half-made
+# one is seen by an add ("failed to read …/commondir: Success"). The next try succeeds.
+_KNOWN_RACE: Final = re.compile(rb"/worktrees/[^\n]*: (?:Success|No such file or directory)")
+_MAX_ADDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +92,11 @@ def register(judge: Judge, worktree: Worktree) -> Worktree:
     Raises: WORKTREE_CONFLICT; what is half made is for the caller to `undo`.
     """
     target = worktree.branch or worktree.base
-    result = _add(judge, worktree, target)
-    if _KNOWN_RACE in result.err and ownership.find_admin(judge.facts, worktree.nonce) is None:
+    for _ in range(_MAX_ADDS):
         result = _add(judge, worktree, target)
-    admin = ownership.find_admin(judge.facts, worktree.nonce)
+        admin = ownership.find_admin(judge.facts, worktree.nonce)
+        if admin is not None or _KNOWN_RACE.search(result.err) is None:
+            break
     if admin is None:
         raise WorktreeError("WORKTREE_CONFLICT", f"git worktree add failed: {result.said or 'no message'}")
     made = ownership.with_admin(worktree, admin)

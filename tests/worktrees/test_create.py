@@ -4,8 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from bench import Calls
 from repos import commit_file, git, make_repo
 
+from coordinate_agents.worktrees import git as runner
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.lock import creation_lock
 from coordinate_agents.worktrees.worktrees import GitWorktrees
@@ -343,3 +345,42 @@ def test_creation_that_another_process_is_busy_with_is_refused(repo: Path, root:
     with creation_lock(trees.facts.state_dir, "g1", "api"), pytest.raises(WorktreeError) as raised:
         trees.create("g1", "api", head(repo), root=root)
     assert raised.value.code == "WORKTREE_CONFLICT"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "fatal: failed to read .git/worktrees/x/commondir: Success",
+        "fatal: could not open '/r/.git/worktrees/api/locked' for writing: No such file or directory",
+    ],
+)
+def test_race_with_another_git_is_tried_again(
+    repo: Path, root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str
+) -> None:
+    real = runner.git_program()
+    flaky = tmp_path / "git"
+    flaky.write_text(
+        f'#!/bin/sh\ncase "$*" in "worktree add"*) if [ ! -e {tmp_path}/failed ]; then touch {tmp_path}/failed; '
+        f'echo "{message}" >&2; exit 128; fi ;; esac\nexec {real} "$@"\n'
+    )
+    flaky.chmod(0o755)
+    monkeypatch.setattr(runner, "git_program", lambda: str(flaky))
+    with GitWorktrees.open(str(repo)) as trees:
+        made = trees.create("g1", "api", head(repo), root=root)
+        assert trees.is_intact(made) is None
+    assert (tmp_path / "failed").exists()
+
+
+def test_creation_costs_three_git_calls(
+    repo: Path, root: str, trees: GitWorktrees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frozen = trees.freeze()
+    calls = Calls(tmp_path, monkeypatch)
+
+    trees.create("g1", "api", head(repo), root=root, frozen=frozen)
+
+    assert [line.split()[0] for line in calls.lines() if line.split()[0] != "rev-parse"] == [
+        "update-ref",
+        "worktree",
+        "read-tree",
+    ]

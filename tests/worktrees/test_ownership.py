@@ -318,4 +318,16 @@ def test_tree_of_another_identity_is_not_removed(tmp_path: Path) -> None:
     assert folder.exists()
     assert remove_tree(str(folder), (found.st_dev, found.st_ino))
     assert remove_tree(str(folder), (found.st_dev, found.st_ino))
+    assert remove_tree(str(tmp_path / "none/x"), (1, 1))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_removal_that_was_cut_short_is_finished_by_the_next(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    (folder / "deep").mkdir(parents=True)
+    found = folder.stat()
+    folder.rename(tmp_path / f".removed-{found.st_dev:x}-{found.st_ino:x}")
+
+    assert remove_tree(str(folder), (found.st_dev, found.st_ino))
+
     assert list(tmp_path.iterdir()) == []
