@@ -59,7 +59,12 @@ class Planner:
             closed=closed,
         )
         tasks, running = self._snapshot.tasks, self._running.values()
-        return schedule.plan(self._ready, running, tasks, limits, explain="all" if limit is None else "starts")
+        if limit is None:
+            return schedule.plan(self._ready.candidates(()), running, tasks, limits, explain="all")
+        plan = schedule.plan(self._ready.candidates(self._running), running, tasks, limits)
+        # Those in the way of somebody running are not looked at again before that one has ended.
+        self._ready.park(plan.deferred)
+        return plan
 
     def _put(self, subtask: SubtaskId, place: Place) -> None:
         task = self._snapshot.tasks[subtask]
