@@ -19,15 +19,19 @@ def width() -> int:
     return WIDE
 
 
-def table(rows: Sequence[Sequence[object]], *, indent: str = "", columns: int | None = None) -> list[str]:
-    """The rows as aligned columns, two spaces between; the last column is cut at the width, empty columns vanish."""
+def table(rows: Sequence[Sequence[object]], *, titles: Sequence[str] = (), indent: str = "") -> list[str]:
+    """The rows as aligned columns, two spaces between, below their titles; nothing without a row.
+
+    The last column is cut at the width; columns that are empty in every row vanish with their title.
+    """
     texts = [[cell(value) for value in row] for row in rows]
     if not texts:
         return []
-    sizes = [max(cells(row[index]) for row in texts) for index in range(len(texts[0]))]
-    used = [index for index, size in enumerate(sizes) if size]
-    room = columns or width()
-    return [_line(row, sizes, used, indent, room) for row in texts]
+    used = [index for index in range(len(texts[0])) if any(row[index] for row in texts)]
+    lines = [list(titles), *texts] if titles else texts
+    sizes = [max(cells(row[index]) for row in lines) for index in range(len(texts[0]))]
+    room = width()
+    return [_line(row, sizes, used, indent, room) for row in lines]
 
 
 def cell(value: object) -> str:

@@ -14,11 +14,12 @@ MAX_LINE: Final = 400
 
 def inspect(data: Mapping[str, Any]) -> list[str]:
     """Everything of a graph or subtask, what needs a person first; or the one part that was asked for."""
-    lines = [*attention(data["attention"]), ""] if data.get("attention") else []
     if data["part"] in ("diff", "screen", "events"):
         return list(_part(data))
-    lines += _subtask(data) if data["subtask"] else _graph(data)
-    return lines
+    shown = list(_subtask(data) if data["subtask"] else _graph(data))
+    if data["part"] == "failure" or not data.get("attention"):
+        return shown
+    return [*attention(data["attention"]), "", *shown]
 
 
 def events(data: Mapping[str, Any]) -> list[str]:
@@ -90,10 +91,12 @@ def _subtask(data: Mapping[str, Any]) -> Iterator[str]:
     ]
     if data["part"] is None:
         yield from table([row for row in rows if row[1] is not None], indent="  ")
-    yield from _failure(subtask["failure"])
-    yield from _evidence(subtask["evidence"], data)
-    log = data.get("log")
-    if log and log.get("text") is not None:
+    log = data.get("log") or {}
+    # The same last lines stand in the log, the failure and the check: they are shown once, from the fullest.
+    failure = subtask["failure"]
+    yield from _failure(failure, with_tail=not log.get("text"))
+    yield from _evidence(subtask["evidence"], data, told=failure["check"] if failure else None)
+    if log.get("text"):
         yield f"end of {cell(log['path'])}:"
         yield from _indented(visible_lines(log["text"], max_lines=MAX_OUTPUT_LINES, limit=MAX_LINE))
     refs = data.get("refs") or {}
@@ -102,7 +105,7 @@ def _subtask(data: Mapping[str, Any]) -> Iterator[str]:
         yield from table([(short(commit), name) for name, commit in refs.items()], indent="  ")
 
 
-def _evidence(evidence: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Iterator[str]:
+def _evidence(evidence: Mapping[str, Any] | None, data: Mapping[str, Any], *, told: str | None) -> Iterator[str]:
     facts = data.get("facts", ())
     if facts:
         yield "facts:"
@@ -114,26 +117,28 @@ def _evidence(evidence: Mapping[str, Any] | None, data: Mapping[str, Any]) -> It
         if evidence["outsideScope"]:
             yield f"outside its write intent: {listed(evidence['outsideScope'], first=8)}"
         yield from (f"warning: {cell(each)}" for each in evidence.get("warnings", ()))
-    yield from _checks(data.get("checks") or (evidence or {}).get("checks", ()))
+    yield from _checks(data.get("checks") or (evidence or {}).get("checks", ()), told=told)
 
 
-def _checks(checks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _checks(checks: Sequence[Mapping[str, Any]], *, told: str | None = None) -> Iterator[str]:
+    """`told`: the check whose output is shown elsewhere."""
     for check in checks:
         code = f", exit code {check['exitCode']}" if check["exitCode"] else ""
         yield f"check {cell(check['name'])}: {check['outcome']}{code}, {span(check['durationMs'] / 1000)}"
-        if check["outcome"] != "passed":
+        if check["outcome"] != "passed" and check["name"] != told:
             if check["logPath"]:
                 yield f"  log: {cell(check['logPath'])}"
             yield from _indented(visible_lines(check.get("tail", ""), max_lines=MAX_OUTPUT_LINES, limit=MAX_LINE))
 
 
-def _failure(failure: Mapping[str, Any] | None) -> Iterator[str]:
+def _failure(failure: Mapping[str, Any] | None, *, with_tail: bool = True) -> Iterator[str]:
     if not failure:
         return
     yield f"{failure['code']}: {cell(failure['message'])}"
     if failure["logPath"]:
         yield f"  log: {cell(failure['logPath'])}"
-    yield from _indented(visible_lines(failure["tail"], max_lines=MAX_OUTPUT_LINES, limit=MAX_LINE))
+    if with_tail:
+        yield from _indented(visible_lines(failure["tail"], max_lines=MAX_OUTPUT_LINES, limit=MAX_LINE))
     if failure.get("kept"):
         yield f"Kept: {cell(failure['kept'])}"
     if failure["next"]:

@@ -17,10 +17,10 @@ def plan(data: Mapping[str, Any]) -> list[str]:
     state = "" if graph["recorded"] else " (not created yet)"
     lines = [f"{graph['id']}{state}: {cell(graph['title'])}", ""]
     decisions = sorted(data["decisions"], key=lambda each: _WORTH.index(each["decision"]))
-    rows: list[Sequence[object]] = [("SUBTASK", "DECISION", "AGENT", "COMMAND", "REASON")]
+    rows: list[Sequence[object]] = []
     for each in decisions[:MAX_ROWS]:
         rows.append((each["id"], each["decision"], each["agent"], each["command"], each["reason"]))
-    lines += table(rows)
+    lines += table(rows, titles=("SUBTASK", "DECISION", "AGENT", "COMMAND", "REASON"))
     if len(decisions) > MAX_ROWS:
         lines.append(f"… and {counted(len(decisions) - MAX_ROWS, 'more subtask')}; --json lists them all")
     lines += ["", f"starts now: {listed(data['start'], first=8) or 'nothing'}"]

@@ -71,12 +71,12 @@ def trust(data: Mapping[str, Any]) -> list[str]:
 
 def agents(data: Mapping[str, Any]) -> list[str]:
     """One line per agent: what would be started, or why it cannot be."""
-    rows: list[Sequence[object]] = [("AGENT", "ADAPTER", "COMMAND", "")]
+    rows: list[Sequence[object]] = []
     for each in data["agents"]:
         note = each["error"] or f"named by {each['source']}{'' if each['configured'] else ', not configured'}"
         default = " (default)" if each["agent"] == data["defaultAgent"] else ""
         rows.append((f"{each['agent']}{default}", each["adapter"], each["command"], note))
-    lines = table(rows) if data["agents"] else ["No agent is configured or found."]
+    lines = table(rows, titles=("AGENT", "ADAPTER", "COMMAND", "")) or ["No agent is configured or found."]
     if data["untrusted"]:
         lines.append(f"{cell(data['projectFile'])} is not trusted: coordinate-agents setup-trust")
     return lines

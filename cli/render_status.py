@@ -10,6 +10,7 @@ PROGRAM: Final = "coordinate-agents"
 # Up to so many subtasks each gets a line; in a larger graph the quiet ones are only counted.
 MAX_ROWS: Final = 60
 MAX_ATTENTION: Final = 8
+_TITLES: Final = ("SUBTASK", "STATE", "PHASE", "AGENT", "TRY", "TIME", "REASON")
 # Which subtasks of a large graph are worth a line, most wanted first.
 _WORTH: Final = ("FAILED", "RUNNING", "STOPPED", "READY", "BLOCKED", "WAITING", "SUCCEEDED")
 
@@ -33,13 +34,13 @@ def graphs(data: Mapping[str, Any]) -> list[str]:
     """One line per graph."""
     if not data["graphs"]:
         return [f"No graph yet. Begin with: {PROGRAM} graph-init > graph.yaml"]
-    rows: list[Sequence[object]] = [("GRAPH", "STATE", "DONE", "CREATED", "DRIVER", "TITLE")]
+    rows: list[Sequence[object]] = []
     for graph in data["graphs"]:
         done = f"{graph['frontier']['succeeded']}/{graph['subtasks']}"
         driver = f"pid {graph['driver']['pid']}" if graph["driver"] else ""
         created = graph["createdAt"][:16].replace("T", " ")
         rows.append((graph["id"], graph["state"], done, created, driver, graph["title"]))
-    return table(rows)
+    return table(rows, titles=("GRAPH", "STATE", "DONE", "CREATED", "DRIVER", "TITLE"))
 
 
 def attention(items: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -74,9 +75,7 @@ def _subtasks(subtasks: Sequence[Mapping[str, Any]]) -> list[str]:
     if len(subtasks) > MAX_ROWS:
         by_worth = sorted(subtasks, key=lambda each: (_WORTH.index(each["state"]), each["id"]))
         shown = sorted(by_worth[:MAX_ROWS], key=lambda each: str(each["id"]))
-    rows: list[Sequence[object]] = [("SUBTASK", "STATE", "PHASE", "AGENT", "TRY", "TIME", "REASON")]
-    rows += [_row(each) for each in shown]
-    lines = table(rows)
+    lines = table([_row(each) for each in shown], titles=_TITLES)
     if len(shown) < len(subtasks):
         left = len(subtasks) - len(shown)
         lines.append(f"… and {counted(left, 'more subtask')}; --json lists them all")
@@ -121,6 +120,8 @@ def _integration(integration: Mapping[str, Any] | None) -> list[str]:
 def _next(data: Mapping[str, Any]) -> list[str]:
     """What a person would do next, where the state alone says it."""
     graph, state = data["graph"]["id"], data["graph"]["state"]
+    if data.get("advice"):
+        return ["", *(cell(line) for line in data["advice"])]
     if data["graph"]["driver"]:
         return []
     running = data.get("frontier", {}).get("running", 0)
