@@ -36,9 +36,9 @@ DATE = "2024-03-01T12:00:00Z"
 class Bench:
     """`repo` is the user's checkout on `main`. Making a worktree settles: settings are frozen and refs noted."""
 
-    def __init__(self, place: Path, *, object_format: str = "sha1") -> None:
+    def __init__(self, place: Path, *, object_format: str = "sha1", repo: Path | None = None) -> None:
         self.place = place
-        self.repo = make_repo(place / "repo", object_format=object_format)
+        self.repo = repo or make_repo(place / "repo", object_format=object_format)
         self._judge: Judge | None = None
         self._frozen: str | None = None
         self._before: RefSnapshot | None = None

@@ -1,6 +1,7 @@
-"""Judging works in repositories with odd paths and the other object format."""
+"""Judging works in repositories with odd paths, the other object format, half a history, and from many threads."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from repos import git
 from coordinate_agents.worktrees.base import make_base
 from coordinate_agents.worktrees.commits import commit_leftovers
 from coordinate_agents.worktrees.integrate import integrate
-from coordinate_agents.worktrees.model import Base, CommitRequest, Merged
+from coordinate_agents.worktrees.model import Base, CommitRequest, Head, Merged
 
 PLACES = {
     "space": "a b",
@@ -56,3 +57,41 @@ def test_whole_judging_works_in_an_odd_place(bench: Bench) -> None:
     merged = integrate(bench.judge, GRAPH, base, heads)
     assert isinstance(merged, Merged)
     assert merged.commit == made.commit
+
+
+@pytest.mark.parametrize("options", [["--depth", "2"], ["--filter=blob:none"]])
+def test_shallow_and_partial_clones_are_judged(tmp_path: Path, options: list[str]) -> None:
+    origin = Bench(tmp_path / "origin")
+    for number in range(4):
+        origin.commit("f", f"{number}\n")
+    git(origin.repo, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "-q", *options, f"file://{origin.repo}", str(tmp_path / "clone"))
+    bench = Bench(tmp_path, repo=tmp_path / "clone")
+    worktree = bench.worktree()
+    agent(worktree, "echo new > f; git commit -qam x; echo left > left")
+    head = git(worktree.path, "rev-parse", "HEAD")
+
+    seen = bench.examine(worktree)
+    assert (seen.head, seen.base_is_ancestor, seen.commit_count, seen.contained_in) == (head, True, 1, ())
+    assert [entry.path for entry in seen.dirty] == ["left"]
+
+    heads = [Head("a", head), bench.head_of("b", worktree.base, {"b": "1"})]
+    made = make_base(bench.judge, GRAPH, "d", worktree.base, heads)
+    assert isinstance(made, Base)
+    assert isinstance(integrate(bench.judge, GRAPH, worktree.base, heads), Merged)
+    bench.close()
+
+
+def test_many_threads_see_what_one_sees(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    worktrees = {slug: bench.worktree(slug) for slug in "abcd"}
+    for slug, worktree in worktrees.items():
+        agent(worktree, f"echo {slug} > {slug}; git add {slug}; git commit -qm {slug}; echo left > left-{slug}")
+    alone = {slug: bench.examine(worktree, slug) for slug, worktree in worktrees.items()}
+
+    with ThreadPoolExecutor(8) as threads:
+        futures = [(slug, threads.submit(bench.examine, worktrees[slug], slug)) for slug in "abcd" * 4]
+        together = [(slug, future.result(timeout=60)) for slug, future in futures]
+
+    assert all(seen == alone[slug] for slug, seen in together)
+    bench.close()
