@@ -22,7 +22,7 @@ def agent_for(config: Config, wanted: str | None, *, subtask: str) -> str:
 
 def _no_agent(config: Config, what: str) -> GraphError:
     known = ", ".join(agent.name for agent in config.agents) or "none"
-    built_in = ", ".join(name for name in ADAPTER_NAMES if name != "generic")
+    built_in = ", ".join(name for name in ADAPTER_NAMES if name not in ("generic", "acp"))
     return GraphError(
         "INVALID_AGENT_CONFIG",
         f"{what}. Configured: {known}. Known without configuration: {built_in}.",

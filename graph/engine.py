@@ -91,6 +91,17 @@ class Engine:
         self._is_leaving = True
         self._changed.set()
 
+    def drain(self) -> None:
+        """Start nothing new; what runs is driven to its end."""
+        self._may_plan = False
+
+    async def halt(self, subtask: SubtaskId) -> None:
+        """Cut the subtask's effects short and wait until they are gone; what it records afterwards is the caller's."""
+        while effects := [each for each in self._scopes.values() if getattr(each[0], "subtask", None) == subtask]:
+            for _, scope in effects:
+                scope.cancel()
+            await self._next_change()
+
     def apply(self, event: Event) -> None:
         """Fold, append, start effects, plan. Raises: GraphError (STALE_CLAIM ends the drive)."""
         context = self.context

@@ -42,13 +42,15 @@ def create(runtime: Runtime, request: Request) -> tuple[GraphRow, bool]:
 
     Raises: TASK_GRAPH_INVALID; TASK_STATE_CONFLICT with the differences when the id has other content.
     """
-    return create_document(runtime, read_document(request.file), as_id=request.as_, root_option=request.worktree_root)
+    return create_document(
+        runtime, read_document(request.file, as_id=request.as_), as_id=request.as_, root_option=request.worktree_root
+    )
 
 
-def read_document(file: str) -> Document:
-    """The parsed graph file; ``-`` is standard input. Raises: TASK_GRAPH_INVALID."""
+def read_document(file: str, *, as_id: str | None = None) -> Document:
+    """The parsed graph file; ``-`` is standard input. `as_id` replaces a missing id. Raises: TASK_GRAPH_INVALID."""
     if file == "-":
-        return parse_document(sys.stdin.buffer.read(), name="<stdin>", stem=None, read_spec_file=None)
+        return parse_document(sys.stdin.buffer.read(), name="<stdin>", stem=as_id, read_spec_file=None)
     path = Path(file)
     try:
         text = path.read_bytes()
@@ -56,7 +58,7 @@ def read_document(file: str) -> Document:
         raise GraphError(
             "TASK_GRAPH_INVALID", f"cannot read graph file {file}: {error.strerror}.", kept="nothing was created"
         ) from error
-    return parse_document(text, name=file, stem=path.stem, read_spec_file=spec_file_reader(path.parent))
+    return parse_document(text, name=file, stem=as_id or path.stem, read_spec_file=spec_file_reader(path.parent))
 
 
 def spec_document(spec: str) -> Document:

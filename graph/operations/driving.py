@@ -5,7 +5,6 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import anyio
 import psutil
@@ -22,17 +21,18 @@ from coordinate_agents.graph.errors import (
     EXIT_TIMED_OUT,
 )
 from coordinate_agents.graph.events import DriveEnded, DriveStarted
-from coordinate_agents.graph.model import GraphId
+from coordinate_agents.graph.model import GraphId, SubtaskId
 from coordinate_agents.graph.observe import look_at_running
 from coordinate_agents.graph.operations.loading import load_snapshot
 from coordinate_agents.graph.operations.recorded import recorded_config
+from coordinate_agents.graph.operations.serving import Ending, serve_requests
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import Snapshot
 from coordinate_agents.graph.stopping import stop_all
 from coordinate_agents.graph.store.blobs import Blobs
+from coordinate_agents.graph.store.inbox import RequestInbox
 from coordinate_agents.graph.store.lease import Lease
-
-Ending = Literal["ended", "interrupted", "stopped", "deadline", "handover"]
+from coordinate_agents.graph.store.rows import RequestResult, RequestRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +61,32 @@ async def _drive(runtime: Runtime, graph_id: str, lease: Lease, request: DriveRe
     engine = Engine(context, request.options)
     runtime.progress.begin(context.snapshot)
     ending: Ending = "ended"
-    async with _signals(engine) as told, anyio.create_task_group() as group:
-        if request.deadline_s is not None:
-            group.start_soon(_leave_after, engine, request.deadline_s, told)
-        if runtime.progress.wants_output:
-            group.start_soon(_watch_output, context)
-        await engine.run(lambda engine: _begin(engine, retry_failed=request.retry_failed))
-        group.cancel_scope.cancel()
-    if told:
-        ending = told[-1]
-        if request.stop_on_exit and ending != "handover":
-            ending = "stopped"
-    if ending == "stopped":
-        await stop_all(context, reason="stopped with graph-run")
+    with RequestInbox(runtime.store, lease) as inbox:
+        ending = await _run(engine, inbox, request)
     context.record(DriveEnded(ending))
     runtime.progress.end(context.snapshot)
     return context.snapshot, ending
+
+
+async def _run(engine: Engine, inbox: RequestInbox, request: DriveRequest) -> Ending:
+    """Drive, told by signals, a deadline and requests when to leave; close the agents where that was asked for."""
+    context = engine.context
+    stops: list[RequestRow] = []
+    async with _signals(engine) as told, anyio.create_task_group() as group:
+        group.start_soon(serve_requests, engine, inbox, told, stops)
+        if request.deadline_s is not None:
+            group.start_soon(_leave_after, engine, request.deadline_s, told)
+        if context.progress.wants_output:
+            group.start_soon(_watch_output, context)
+        await engine.run(lambda engine: _begin(engine, retry_failed=request.retry_failed))
+        group.cancel_scope.cancel()
+    ending = told[-1] if told else "ended"
+    if ending == "stopped" or (request.stop_on_exit and ending in ("interrupted", "deadline")):
+        reason = str(stops[0].data.get("reason", "stopped")) if stops else f"stopped: graph-run ended ({ending})"
+        await stop_all(context, reason=reason)
+    for row in stops:
+        inbox.answer(RequestResult(row.id, "accepted", "every Session of the graph was closed"))
+    return ending
 
 
 def open_context(runtime: Runtime, graph_id: str, generation: int) -> Context:
@@ -172,8 +182,8 @@ async def _receive(engine: Engine, told: list[Ending]) -> None:
             engine.leave()
 
 
-def exit_code_of(snapshot: Snapshot, ending: Ending, *, integrate: bool) -> int:
-    """Exit code of contract section 7 for the end of a drive."""
+def exit_code_of(snapshot: Snapshot, ending: Ending, *, integrate: bool, until: SubtaskId | None = None) -> int:
+    """Exit code of contract section 7 for the end of a drive; with `until`, that subtask's success is the end."""
     if ending in ("interrupted", "stopped", "handover"):
         return EXIT_INTERRUPTED
     if ending == "deadline":
@@ -183,6 +193,8 @@ def exit_code_of(snapshot: Snapshot, ending: Ending, *, integrate: bool) -> int:
         return EXIT_NEEDS_PERSON
     if any(run.conflict is not None or run.phase == "awaiting-input" for run in snapshot.runs.values()):
         return EXIT_NEEDS_PERSON
+    if until is not None and snapshot.runs[until].state == "succeeded":
+        return EXIT_DONE
     if snapshot.frontier.counts()["succeeded"] != len(snapshot.tasks):
         return EXIT_NOT_SUCCEEDED
     if not integrate or summary.integration.state == "integrated" or not verified_heads(snapshot):

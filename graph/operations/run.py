@@ -12,8 +12,9 @@ from coordinate_agents.graph.engine import DriveOptions
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.operations.create import create_document, read_document, spec_document
-from coordinate_agents.graph.operations.driving import DriveRequest, Ending, drive_graph, exit_code_of
+from coordinate_agents.graph.operations.driving import DriveRequest, drive_graph, exit_code_of
 from coordinate_agents.graph.operations.loading import pick_graph, require_subtask
+from coordinate_agents.graph.operations.serving import Ending
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
@@ -46,12 +47,9 @@ def execute(runtime: Runtime, request: Request) -> Result:
     if request.detach:
         return _detached(runtime, row, request)
     is_ci = os.environ.get("CI") == "true"
+    until = SubtaskId(request.until) if request.until is not None else None
     drive = DriveRequest(
-        DriveOptions(
-            integrate=request.integrate,
-            until=SubtaskId(request.until) if request.until is not None else None,
-            max_starts=request.max_starts,
-        ),
+        DriveOptions(integrate=request.integrate, until=until, max_starts=request.max_starts),
         retry_failed=request.retry_failed,
         deadline_s=request.deadline,
         stop_on_exit=request.stop_on_exit or is_ci,
@@ -65,7 +63,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
     advice = _advice(row.id, ending)
     if advice:
         data["advice"] = advice
-    return Result(data, exit_code_of(snapshot, ending, integrate=request.integrate))
+    return Result(data, exit_code_of(snapshot, ending, integrate=request.integrate, until=until))
 
 
 def _graph(runtime: Runtime, request: Request) -> GraphRow:

@@ -99,9 +99,20 @@ class World:
             program, *arguments = [str(part) for part in command]
             lines += [f"  {name}:", "    adapter: generic", f"    command: {json.dumps(program)}"]
             lines += [f"    args: {json.dumps(arguments)}"] if arguments else []
+        self.configure_text("\n".join(lines) + "\n")
+
+    def configure_text(self, text: str) -> None:
+        """Write the user's configuration as it stands here."""
         path = self.home / ".config" / "coordinate-agents" / "config.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("\n".join(lines) + "\n")
+        path.write_text(text)
+
+    def agent(self, body: str, name: str = "agent") -> Path:
+        """A shell program outside the checkout; `set -eu` and the subtask's id as $S stand before the body."""
+        path = self.place / f"{name}.sh"
+        path.write_text(f'#!/bin/sh\nset -eu\nS="$COORDINATE_AGENTS_SUBTASK"\n{body}\n')
+        path.chmod(0o755)
+        return path
 
     def ways(self, *names: str) -> None:
         """Configure one agent per way of fake_ways.py beside the one-commit agent."""

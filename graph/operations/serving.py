@@ -1,0 +1,40 @@
+"""The driver's answers to what other processes ask it (contract section 8): stop the graph or one subtask, drain."""
+
+from typing import Literal
+
+from coordinate_agents.graph.engine import Engine
+from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.stopping import stop_all
+from coordinate_agents.graph.store.inbox import RequestInbox
+from coordinate_agents.graph.store.rows import RequestResult, RequestRow
+
+Ending = Literal["ended", "interrupted", "stopped", "deadline", "handover"]
+
+
+async def serve_requests(engine: Engine, inbox: RequestInbox, told: list[Ending], stops: list[RequestRow]) -> None:
+    """Serve until cancelled. A stop of the whole graph makes the driver leave; it is answered once all is closed."""
+    while True:
+        for row in await inbox.next():
+            if row.kind != "stop":
+                inbox.answer(RequestResult(row.id, "refused", f"this driver does not know the request {row.kind!r}"))
+            elif row.data.get("drain"):
+                engine.drain()
+                inbox.answer(RequestResult(row.id, "accepted", "nothing new is started"))
+            elif row.data.get("subtask") is not None:
+                await _stop_subtask(engine, inbox, row)
+            else:
+                stops.append(row)
+                told.append("stopped")
+                engine.leave()
+
+
+async def _stop_subtask(engine: Engine, inbox: RequestInbox, row: RequestRow) -> None:
+    subtask = SubtaskId(str(row.data["subtask"]))
+    run = engine.context.snapshot.runs.get(subtask)
+    if run is None:
+        inbox.answer(RequestResult(row.id, "refused", f"graph {engine.context.graph_id} has no subtask {subtask}"))
+        return
+    if run.state == "running":
+        await engine.halt(subtask)
+        await stop_all(engine.context, reason=str(row.data.get("reason", "stopped")), only=subtask)
+    inbox.answer(RequestResult(row.id, "accepted", f"subtask {subtask} does not run"))
