@@ -10,13 +10,14 @@ import re
 TAIL_BYTES = 8 << 10
 LAST_LINE_CHARACTERS = 200
 
-_SEQUENCES = re.compile(
+# Compiled when first used (`re` keeps them): a host needs them at its end, not for its start.
+_SEQUENCES = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*(?:[@-~]|\Z)"  # CSI, also one that was cut at the end
     # OSC, DCS, SOS, PM, APC with their payload; one that never ends hides no more than its line
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c|(?=\n)|\Z)"
     r"|\x1b[ -/]*(?:[0-~]|\Z)"  # other escapes
 )
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
+_CONTROLS = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]"
 
 
 def decode(data: bytes) -> str:
@@ -29,9 +30,9 @@ def decode(data: bytes) -> str:
 
 def plain(text: str) -> str:
     """Without control sequences and control characters; line ends are LF, and CR starts a new line."""
-    text = _SEQUENCES.sub("", text)
+    text = re.sub(_SEQUENCES, "", text)
     text = re.sub(r"\r+\n", "\n", text).replace("\r", "\n")
-    return _CONTROLS.sub("", text)
+    return re.sub(_CONTROLS, "", text)
 
 
 def tail(data: bytes, max_bytes: int = TAIL_BYTES) -> str:

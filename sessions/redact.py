@@ -11,7 +11,8 @@ of what is known. Every pattern is bounded by `MAX_MATCH`, so how the input was 
 Runs in hosts: stdlib only, nothing slow to load.
 """
 
-import base64
+import binascii
+import json
 import re
 from collections.abc import Iterable
 
@@ -22,32 +23,45 @@ _MAX_SECRET_BYTES = 8 << 10
 _CONTEXT = 8
 _KEY_OPENING = b"-----BEGIN"
 
-# Each pattern: a cheap literal that must be present, and the expression; what its one group holds is masked.
+# Each shape: a literal that is looked for first, since that is much faster than any expression, and the expression,
+# which starts as near to that literal as it can; what its one group holds is masked. No expression may need more than
+# a bounded number of steps per byte, whatever an agent prints.
 _SHAPES: tuple[tuple[bytes, bytes], ...] = (
-    (b"gh", rb"\b(gh[pousr]_[A-Za-z0-9]{36,255})"),
+    *((b"gh%c_" % letter, rb"\b(gh%c_[A-Za-z0-9]{36,255})" % letter) for letter in b"pousr"),
     (b"github_pat_", rb"\b(github_pat_[A-Za-z0-9_]{22,255})"),
     (b"glpat-", rb"\b(glpat-[A-Za-z0-9_-]{20,128})"),
     (b"sk-", rb"\b(sk-[A-Za-z0-9_-]{20,512})"),
-    (b"k_", rb"\b([rs]k_(?:live|test)_[A-Za-z0-9]{16,255})"),
+    (b"k_live_", rb"\b([rs]k_live_[A-Za-z0-9]{16,255})"),
+    (b"k_test_", rb"\b([rs]k_test_[A-Za-z0-9]{16,255})"),
     (b"xox", rb"\b(xox[abeoprs]-[A-Za-z0-9-]{10,512})"),
-    (b"A", rb"\b((?:AKIA|ASIA)[0-9A-Z]{16})\b"),
+    (b"AKIA", rb"\b(AKIA[0-9A-Z]{16})\b"),
+    (b"ASIA", rb"\b(ASIA[0-9A-Z]{16})\b"),
     (b"AIza", rb"\b(AIza[0-9A-Za-z_-]{35})"),
     (b"npm_", rb"\b(npm_[A-Za-z0-9]{36})"),
     (b"pypi-", rb"\b(pypi-[A-Za-z0-9_-]{50,1024})"),
     (b"hf_", rb"\b(hf_[A-Za-z0-9]{30,128})"),
     (b"eyJ", rb"\b(eyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,2048})"),
-    (b"uthorization", rb"[Aa]uthorization[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?([^\s\"'][^\r\n\"']{0,8191})"),
-    (b"UTHORIZATION", rb"AUTHORIZATION[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?([^\s\"'][^\r\n\"']{0,8191})"),
-    (b"ookie:", rb"\b(?:[Ss]et-)?[Cc]ookie:[ \t]{0,8}([^\s][^\r\n]{0,8191})"),
-    (b"://", rb"\b[A-Za-z][A-Za-z0-9+.-]{0,31}://[^\s/:@\"'<>]{0,256}:([^\s/@\"'<>]{1,512})@"),
+    *(
+        (name, name + rb"[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?([^\s\"'][^\r\n\"']{0,8191})")
+        for name in (b"uthorization", b"UTHORIZATION")
+    ),
+    (b"ookie:", rb"(?<=[Cc])ookie:[ \t]{0,8}([^\s][^\r\n]{0,8191})"),
+    (b"://", rb"://[^\s/:@\"'<>]{0,256}:([^\s/@\"'<>]{1,512})@"),
     (
         _KEY_OPENING,
         rb"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        rb"(?:[\s\S]{1,16384}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        rb"(?:(?:[^-]|-(?!----BEGIN)){1,16384}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         rb"|(?:[\s,\"']|\\[nr]){0,8}(?:[A-Za-z0-9+/=]{16,128}(?:[\s,\"']|\\[nr]){0,8}){1,100}))",
     ),
 )
 
+# The letter of each hint that ordinary output has least of: one letter is found ten times faster than a word.
+_BY_RARITY = b"JZIzU_Ax:-kywgbpfhudlsmrntaoie"
+_RAREST = tuple(next(bytes([letter]) for letter in _BY_RARITY if letter in hint) for hint, _ in _SHAPES)
+# Without a line end, look again only after so much.
+_STEP = 16 << 10
+
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _COMPILED: dict[bytes, re.Pattern[bytes]] = {}
 
 
@@ -67,15 +81,13 @@ def encodings(secret: str) -> set[bytes]:
     for shift in range(3):
         # Within a longer text the value starts at one of three places of a base64 group; the characters that also
         # depend on neighbours are left out.
-        for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            text = encode(bytes(shift) + raw)
-            first = (0, 2, 3)[shift]
-            last = len(text) - (0, 3, 2)[(shift + len(raw)) % 3]
-            forms.add(text[first:last])
+        text = binascii.b2a_base64(bytes(shift) + raw, newline=False)
+        first = (0, 2, 3)[shift]
+        last = len(text) - (0, 3, 2)[(shift + len(raw)) % 3]
+        forms.add(text[first:last])
+        forms.add(text[first:last].translate(_URL_SAFE))
     for upper in ("%%%02X", "%%%02x"):
         forms.add(b"".join(bytes([c]) if _is_plain_in_url(c) else (upper % c).encode() for c in raw))
-    import json
-
     for ascii_only in (True, False):
         text_json = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
         forms.add(text_json.encode("utf-8", "surrogateescape"))
@@ -149,7 +161,9 @@ class Stream:
 
     def feed(self, data: bytes) -> bytes:
         self._buffer += data
-        limit = max(self._redactor.safe_line_end(self._buffer, self._scanned), len(self._buffer) - MAX_MATCH)
+        limit = self._redactor.safe_line_end(self._buffer, self._scanned)
+        if len(self._buffer) - MAX_MATCH - _STEP > self._scanned:
+            limit = max(limit, len(self._buffer) - MAX_MATCH)
         return self._advance(limit) if limit > self._scanned else b""
 
     def finish(self) -> bytes:
@@ -183,7 +197,7 @@ class Stream:
     ) -> None:
         """Add the masked parts of one shape's matches that start before `limit`."""
         data, position = self._buffer, self._next_shape[index]
-        if data.find(hint, position) >= 0:
+        if data.find(_RAREST[index], position) >= 0 and data.find(hint, position) >= 0:
             for match in _compiled(expression).finditer(data, position):
                 if match.start() >= limit:
                     break

@@ -33,7 +33,7 @@ READY_BOUND_S: Final = 30.0
 MAX_ARGUMENT_BYTES: Final = 131_071
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
-_BOOTSTRAP = "import sys; sys.path.append({base!r}); from {host} import main; main()"
+_BOOTSTRAP = "import gc, sys; gc.disable(); sys.path.append({base!r}); from {host} import main; main()"
 
 
 def start_host(launch: Launch, sessions_root: Path, socket_dir: Path) -> subprocess.Popen[bytes]:

@@ -22,7 +22,7 @@ from coordinate_agents.sessions.host.server import Message, Server
 
 _READ_BYTES = 65536
 # Reads of one turn of the loop; then clients and deadlines get their turn, also in a flood.
-_READS_PER_TURN = 16
+_READS_PER_TURN = 64
 # After the tree is gone its last output is already in the kernel; this bounds a terminal that a survivor floods.
 _DRAIN_S = 0.5
 # A child that closed its terminal may open it again; the kernel does not say when.

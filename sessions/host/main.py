@@ -6,15 +6,17 @@ A crash after the child started leaves a record with the host's and the child's 
 the lock free, searches the tree and ends it.
 """
 
-import base64
+from __future__ import annotations
+
+import binascii
 import contextlib
-import importlib
+import gc
 import json
 import os
 import re
 import signal
+import sys
 import time
-from typing import Any
 
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.drivers import DRIVERS
@@ -24,6 +26,11 @@ from coordinate_agents.sessions.host.output import Output
 from coordinate_agents.sessions.host.records import Record
 from coordinate_agents.sessions.process import PR_SET_CHILD_SUBREAPER, prctl
 from coordinate_agents.sessions.redact import Redactor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing is slow to load
+    from types import ModuleType
+    from typing import Any
 
 
 def main() -> None:
@@ -39,6 +46,7 @@ def main() -> None:
     os.dup2(null, 1)
     os.close(null)
     custody = _start(spec, umask, ready)
+    gc.enable()  # off since the first line: collecting while modules load costs a tenth of the start
     if custody is not None:
         custody.run()
     # Nothing is left to be tidied; the interpreter's own end would only keep the lock for some milliseconds more.
@@ -65,11 +73,11 @@ def _start(spec: dict[str, Any], umask: int, ready: int) -> Custody | None:
         close_bound_s=spec["close_bound_s"],
     )
     custody = Custody(record, output, limits, f"{spec['folder']}/{folders.OUTPUT}")
-    stdin = None if spec["stdin"] is None else base64.b64decode(spec["stdin"])
+    stdin = None if spec["stdin"] is None else binascii.a2b_base64(spec["stdin"])
     start = Start(spec["executable"], spec["argv"], spec["cwd"], spec["env"], stdin, umask, spec["ptyprocess_path"])
     try:
         custody.serve(spec["socket"], spec["token"])
-        child = importlib.import_module(DRIVERS[spec["driver"]]).spawn(start)
+        child = _driver(spec["driver"]).spawn(start)
     except (OSError, ValueError) as error:
         message = re.sub(r"\[Errno \d+\] ", "", str(error))
         end: dict[str, object] = {"cause": "spawn-failed", "error": message}
@@ -79,6 +87,11 @@ def _start(spec: dict[str, Any], umask: int, ready: int) -> Custody | None:
     custody.take(child, stdin)
     _say(ready, {"ok": True})
     return custody
+
+
+def _driver(name: str) -> ModuleType:
+    __import__(DRIVERS[name])
+    return sys.modules[DRIVERS[name]]
 
 
 def _say(ready: int, message: dict[str, object]) -> None:

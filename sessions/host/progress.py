@@ -11,7 +11,7 @@ from coordinate_agents.sessions.plain import decode, plain
 _REMEMBERED = 64
 # More than this at once is never a redrawn line.
 _LARGE_BYTES = 8192
-_NOT_LETTERS = re.compile(r"[\W\d_]+")
+_NOT_LETTERS = r"[\W\d_]+"
 
 
 class Progress:
@@ -23,7 +23,7 @@ class Progress:
             return True
         is_new = False
         for line in plain(decode(data)).split("\n"):
-            letters = _NOT_LETTERS.sub("", line)
+            letters = re.sub(_NOT_LETTERS, "", line)
             if letters:
                 is_new |= letters not in self._said
                 self._said.pop(letters, None)
