@@ -22,7 +22,7 @@ from coordinate_agents.worktrees.merge import write_commit
 from coordinate_agents.worktrees.model import CommitId, CommitOutcome, CommitRequest, Worktree
 from coordinate_agents.worktrees.nested import inspect
 from coordinate_agents.worktrees.ownership import admin_dir
-from coordinate_agents.worktrees.position import locate
+from coordinate_agents.worktrees.position import Position, locate
 from coordinate_agents.worktrees.survey import survey
 
 _ADD_TIMEOUT_S: Final = 600.0
@@ -31,13 +31,26 @@ _MAX_SUBJECT: Final = 200
 
 
 def commit_leftovers(judge: Judge, request: CommitRequest) -> CommitOutcome:
-    """Commit on the worktree's branch what is not in its head. `commit` None: there was nothing to commit.
+    """Commit on the worktree's branch what is not in its head. `commit` None: nothing to commit, or `refused` says why.
 
-    Raises: WorktreeError when HEAD is not on the Runtime's branch, an operation is in progress, an index.lock is there,
-    or the branch moved meanwhile. Then nothing was changed.
+    Refused when HEAD is not on the Runtime's branch, an operation is in progress, there is a lock, git cannot read what
+    is there, or the branch moved meanwhile; then no ref, index or file was changed, and an examination tells the rest.
+    Raises: WorktreeError when the disk is full.
     """
+    position = locate(judge.facts, request.worktree)
+    refused = _obstacle(judge, request.worktree, position)
+    if refused is not None or position.head is None:
+        return CommitOutcome(None, refused=refused)
+    try:
+        return _commit(judge, request, position.head)
+    except WorktreeError as error:
+        if error.code != "INTERNAL_ERROR":
+            raise
+        return CommitOutcome(None, refused=error.message)
+
+
+def _commit(judge: Judge, request: CommitRequest, head: CommitId) -> CommitOutcome:
     worktree = request.worktree
-    head = _head_to_build_on(judge, worktree)
     with judge.temporary_index() as index:
         judge.git("read-tree", head, index=index)
         wanted, left_out = _choose(judge, request, head, index)
@@ -48,23 +61,25 @@ def commit_leftovers(judge: Judge, request: CommitRequest) -> CommitOutcome:
         if tree == judge.tree_of(head):
             return CommitOutcome(None, left_out)
         commit = write_commit(judge, tree, [head], date=int(time.time()), message=_message(request))
-        _move_branch(judge, worktree, old=head, new=commit)
+        refused = _move_branch(judge, worktree, old=head, new=commit)
+        if refused is not None:
+            return CommitOutcome(None, left_out, refused)
         _install_index(judge, worktree, Path(index))
     return CommitOutcome(commit, left_out)
 
 
-def _head_to_build_on(judge: Judge, worktree: Worktree) -> CommitId:
-    position = locate(judge.facts, worktree)
+def _obstacle(judge: Judge, worktree: Worktree, position: Position) -> str | None:
+    """Why no commit may be made where the worktree stands; None when one may."""
     if position.state != "on-branch":
         where = f"on {position.branch}" if position.branch else position.state
-        raise _refused(worktree, f"HEAD is {where} instead of on {worktree.branch}")
+        return f"HEAD is {where} instead of on {worktree.branch}"
     if position.operation is not None:
-        raise _refused(worktree, f"a {position.operation} is in progress")
+        return f"a {position.operation} is in progress"
     if position.lock is not None:
-        raise _refused(worktree, f"{position.lock} exists since {position.lock_age_s or 0:.0f} s")
+        return f"{position.lock} exists since {position.lock_age_s or 0:.0f} s"
     if position.head is None or judge.commit(position.head) != position.head:
-        raise _refused(worktree, f"branch {worktree.branch} has no readable commit")
-    return position.head
+        return f"branch {worktree.branch} has no readable commit"
+    return None
 
 
 def _choose(
@@ -143,14 +158,13 @@ def _one_line(value: str) -> str:
     return " ".join(value.split())
 
 
-def _move_branch(judge: Judge, worktree: Worktree, *, old: CommitId, new: CommitId) -> None:
-    """Move the branch by compare-and-swap; HEAD follows it."""
+def _move_branch(judge: Judge, worktree: Worktree, *, old: CommitId, new: CommitId) -> str | None:
+    """Move the branch by compare-and-swap, and HEAD with it; None, or why it did not move."""
     order = f"start\noption no-deref\nupdate refs/heads/{worktree.branch} {new} {old}\nprepare\ncommit\n"
     git_dir = admin_dir(judge.facts, worktree)
     # Exit code 128: somebody else moved the branch, or holds its lock.
     done = judge.user_git("update-ref", "--stdin", stdin=order.encode(), ok=(0, 1, 128), git_dir=git_dir)
-    if done.code != 0:
-        raise _refused(worktree, f"branch {worktree.branch} could not be moved: {done.said}")
+    return None if done.code == 0 else f"branch {worktree.branch} could not be moved: {done.said}"
 
 
 def _install_index(judge: Judge, worktree: Worktree, index: Path) -> None:
@@ -169,12 +183,3 @@ def _install_index(judge: Judge, worktree: Worktree, index: Path) -> None:
     except OSError:
         lock.unlink(missing_ok=True)
         raise
-
-
-def _refused(worktree: Worktree, why: str) -> WorktreeError:
-    return WorktreeError(
-        "DIRTY_WORKTREE",
-        f"What the turn left in {worktree.path} was not committed: {why}.",
-        kept="the worktree as it is",
-        next=f"git -C {worktree.path} status",
-    )

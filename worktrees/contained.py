@@ -13,6 +13,7 @@ from coordinate_agents.worktrees import refs
 from coordinate_agents.worktrees.history import History
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import BRANCH_PREFIX, INTEGRATION_SLUG, PIN_PREFIX, CommitId, RefSnapshot
+from coordinate_agents.worktrees.ownership import read_record
 from coordinate_agents.worktrees.reffiles import read_refs
 
 MAX_NAMED: Final = 8
@@ -25,15 +26,34 @@ def sibling_refs(judge: Judge, graph: str, slug: str, siblings: Sequence[str] | 
     `None`: all but own and integration. Kept pins are left out: a sibling that only looked at a branch has it in its
     reflog. Pinned tips of user refs are left out: they may be younger than the subtask's first start.
     """
+    asked = None if siblings is None else frozenset(siblings)
     found: dict[str, CommitId] = {}
-    for folder in (f"{BRANCH_PREFIX}/{graph}", f"{PIN_PREFIX}/{graph}"):
-        for name, oid in refs.read_refs(judge.facts.common_dir, [folder]).items():
-            owner, _, kind = name[len(folder) + 1 :].partition("/")
-            is_asked = owner in siblings if siblings is not None else owner != INTEGRATION_SLUG
-            is_subtask = not owner.startswith("+") and owner != slug
-            if is_asked and is_subtask and not kind.startswith(("kept-", "discard-")):
-                found[name] = oid
+    folders = [f"{BRANCH_PREFIX}/{graph}", f"{PIN_PREFIX}/{graph}"]
+    for name, oid in refs.read_refs(judge.facts.common_dir, folders).items():
+        owner = _owner(name, graph)
+        is_asked = owner in asked if asked is not None else owner != INTEGRATION_SLUG
+        is_subtask = not owner.startswith("+") and owner != slug
+        if is_asked and is_subtask and not name.rpartition("/")[2].startswith(("kept-", "discard-")):
+            found[name] = oid
     return found
+
+
+def without_dependents(
+    judge: Judge, graph: str, commit: CommitId, siblings: Mapping[str, CommitId]
+) -> dict[str, CommitId]:
+    """The refs of siblings whose worktree was not started on a base that contains the commit.
+
+    A subtask may be examined again after others were built on it. A commit that was taken from a sibling is still found
+    in that sibling's own refs. Costs one process for each sibling that has a worktree.
+    """
+    owners = {name: _owner(name, graph) for name in siblings}
+    records = {owner: read_record(judge.facts, graph, owner) for owner in set(owners.values())}
+    built = {
+        owner
+        for owner, record in records.items()
+        if record is not None and record.worktree.base and judge.is_ancestor(commit, record.worktree.base)
+    }
+    return {name: oid for name, oid in siblings.items() if owners[name] not in built}
 
 
 def containing(judge: Judge, commit: CommitId, among: Mapping[str, CommitId]) -> tuple[str, ...]:
@@ -89,6 +109,12 @@ def strays(
 def still_named(judge: Judge, before: RefSnapshot) -> tuple[CommitId, ...]:
     """What the snapshot's ref names hold now: what the user moved there is no commit of the attempt."""
     return tuple(_moved(judge, before).values())
+
+
+def _owner(name: str, graph: str) -> str:
+    """The slug in the name of a Runtime ref of the graph."""
+    prefix = BRANCH_PREFIX if name.startswith(f"{BRANCH_PREFIX}/") else PIN_PREFIX
+    return name[len(f"{prefix}/{graph}/") :].split("/", 1)[0]
 
 
 def _moved(judge: Judge, before: RefSnapshot) -> dict[str, CommitId]:

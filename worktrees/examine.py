@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from coordinate_agents.worktrees.contained import containing, moved_onto, sibling_refs, still_named, strays
+from coordinate_agents.worktrees.contained import (
+    containing,
+    moved_onto,
+    sibling_refs,
+    still_named,
+    strays,
+    without_dependents,
+)
 from coordinate_agents.worktrees.diff import RawChange, raw_changes
 from coordinate_agents.worktrees.dirty import Difference, compare, ignored_by_agent, is_below
 from coordinate_agents.worktrees.errors import WorktreeError
@@ -35,12 +42,28 @@ def examine(judge: Judge, request: ExamineRequest) -> Examination:
     position = locate(judge.facts, request.worktree)
     if position.head is None:
         return _without_head(position)
-    head = position.head
-    if judge.commit(head) != head:
-        raise _unreadable(request, head)
+    if judge.commit(position.head) != position.head:
+        raise _unreadable(request, f"HEAD names {position.head}, which is not a commit that can be read")
+    try:
+        return _examine(judge, request, position, position.head)
+    except WorktreeError as error:
+        if error.code != "INTERNAL_ERROR":
+            raise
+        raise _unreadable(request, error.message.rstrip(".")) from error
+
+
+def reread(judge: Judge, request: ExamineRequest) -> tuple[CommitId | None, int]:
+    """Fact 8: head and the number of dirty paths, read again. None when there is no head any more."""
+    position = locate(judge.facts, request.worktree)
+    if position.head is None or judge.commit(position.head) != position.head:
+        return None, 0
+    dirty, _ = _dirt(judge, request, position.head, None)
+    return position.head, len(dirty)
+
+
+def _examine(judge: Judge, request: ExamineRequest, position: Position, head: CommitId) -> Examination:
     history = read_history(judge, request.base, [head])
     siblings = sibling_refs(judge, request.graph, request.slug, request.siblings)
-    others = {**request.first_refs.refs, **siblings}
     changes = raw_changes(judge, request.base, head)
     dirty, hidden = _dirt(judge, request, head, changes)
     first = history.commits.get(head)
@@ -55,7 +78,7 @@ def examine(judge: Judge, request: ExamineRequest) -> Examination:
         tree_differs=bool(changes),
         commit_count=len(history.commits) + (1 if history.is_cut else 0),
         subject=first.subject if first is not None else "",
-        contained_in=containing(judge, head, others) if head != request.base else (),
+        contained_in=_contained_in(judge, request, head, siblings) if head != request.base else (),
         moved_user_refs=moved_onto(judge, history, request.attempt_refs),
         dirty=_shown(dirty, request.dirty_limit),
         dirty_count=len(dirty),
@@ -66,15 +89,6 @@ def examine(judge: Judge, request: ExamineRequest) -> Examination:
         lock=position.lock,
         lock_age_s=position.lock_age_s,
     )
-
-
-def reread(judge: Judge, request: ExamineRequest) -> tuple[CommitId | None, int]:
-    """Fact 8: head and the number of dirty paths, read again. None when there is no head any more."""
-    position = locate(judge.facts, request.worktree)
-    if position.head is None or judge.commit(position.head) != position.head:
-        return None, 0
-    dirty, _ = _dirt(judge, request, position.head, None)
-    return position.head, len(dirty)
 
 
 def _without_head(position: Position) -> Examination:
@@ -94,6 +108,18 @@ def _contains_base(judge: Judge, history: History, head: CommitId) -> bool:
     if history.is_cut:
         return judge.is_ancestor(history.base, head)
     return head == history.base or (head in history.commits and history.base in history.ancestors([head]))
+
+
+def _contained_in(
+    judge: Judge, request: ExamineRequest, head: CommitId, siblings: Mapping[str, CommitId]
+) -> tuple[str, ...]:
+    """Refs that already have head. A sibling that was started on it does not count: it has it from here."""
+    first = request.first_refs.refs
+    found = containing(judge, head, {**first, **siblings})
+    if not found:
+        return ()
+    others = without_dependents(judge, request.graph, head, siblings)
+    return containing(judge, head, {**first, **others}) if len(others) < len(siblings) else found
 
 
 def _dirt(
@@ -177,10 +203,10 @@ def _short(ref: str | None) -> str | None:
     return None if ref is None else ref.removeprefix("refs/heads/")
 
 
-def _unreadable(request: ExamineRequest, head: CommitId) -> WorktreeError:
+def _unreadable(request: ExamineRequest, why: str) -> WorktreeError:
     return WorktreeError(
         "EVIDENCE_REJECTED",
-        f"HEAD of {request.worktree.path} names {head}, which is not a commit that can be read.",
+        f"{request.worktree.path} could not be judged: {why}.",
         kept="the worktree and its branch",
         next=f"git -C {request.worktree.path} fsck",
     )

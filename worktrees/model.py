@@ -218,7 +218,11 @@ class CommitRequest:
 
 @dataclass(frozen=True, slots=True)
 class CommitOutcome:
-    """`commit` is None when there was nothing to commit. `left_out` are the paths not committed, with the reason."""
+    """`commit` is None when there was nothing to commit, or when no commit may be made: `refused` says why.
+
+    `left_out` are the paths not committed, with the reason.
+    """
 
     commit: CommitId | None
     left_out: tuple[tuple[str, str], ...] = ()
+    refused: str | None = None

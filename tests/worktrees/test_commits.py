@@ -10,7 +10,6 @@ from bench import Bench, agent
 from repos import commit_file, git
 
 from coordinate_agents.worktrees.commits import commit_leftovers
-from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import CommitOutcome, CommitRequest, Worktree
 
 TRAILERS = (("Coordinate-Agents-Graph", "g1"), ("Coordinate-Agents-Subtask", "a"), ("Coordinate-Agents-Attempt", "1"))
@@ -183,11 +182,11 @@ def test_where_a_commit_would_be_wrong_there_is_none(bench: Bench, script: str, 
     agent(worktree, f"echo two > f; git commit -qam x; {script}; echo left > left")
     refs = git(bench.repo, "for-each-ref")
 
-    with pytest.raises(WorktreeError) as caught:
-        commit_leftovers(bench.judge, request(bench, worktree))
+    outcome = commit_leftovers(bench.judge, request(bench, worktree))
 
-    assert why in caught.value.message
-    assert caught.value.kept == "the worktree as it is"
+    assert outcome.commit is None
+    assert outcome.refused is not None
+    assert outcome.refused.endswith(why)
     assert git(bench.repo, "for-each-ref") == refs
     assert Path(worktree.path, "left").read_text() == "left\n"
 
@@ -198,11 +197,24 @@ def test_branch_that_is_locked_stays_and_so_do_the_files(bench: Bench) -> None:
     lock = bench.repo / ".git" / "refs" / "heads" / f"{worktree.branch}.lock"
     lock.touch()
 
-    with pytest.raises(WorktreeError, match="could not be moved"):
-        commit_leftovers(bench.judge, request(bench, worktree))
+    outcome = commit_leftovers(bench.judge, request(bench, worktree))
 
+    assert outcome.commit is None
+    assert f"branch {worktree.branch} could not be moved: " in str(outcome.refused)
     assert git(worktree.path, "rev-parse", "HEAD") == worktree.base
     assert git(worktree.path, "status", "--porcelain") == "M f"
+
+
+def test_head_with_a_missing_tree_refuses_the_commit(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo two > f; git commit -qam x; echo three > f")
+    tree = git(worktree.path, "rev-parse", "HEAD^{tree}")
+    (bench.repo / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+
+    outcome = commit_leftovers(bench.judge, request(bench, worktree))
+
+    assert outcome.commit is None
+    assert "git read-tree failed" in str(outcome.refused)
 
 
 def test_recorded_filter_cleans_what_is_committed(bench: Bench) -> None:

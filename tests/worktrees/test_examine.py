@@ -11,6 +11,7 @@ from repos import git
 
 from coordinate_agents.worktrees.examine import reread
 from coordinate_agents.worktrees.model import ChangedPath, DirtyPath, Examination, RefSnapshot
+from coordinate_agents.worktrees.ownership import Record, write_record
 
 
 @pytest.fixture
@@ -177,6 +178,20 @@ def test_siblings_work_claimed_as_own_is_contained_in_its_branch(bench: Bench) -
 
     assert bench.examine(worktree).contained_in == ("refs/heads/coordinate-agents/g1/b",)
     assert bench.examine(worktree, siblings=()).contained_in == ()
+
+
+def test_dependent_that_was_started_on_the_work_is_no_container(bench: Bench) -> None:
+    worktree = bench.worktree("a")
+    agent(worktree, "echo 2 > f; git commit -qam x")
+    dependent = bench.worktree("b", git(worktree.path, "rev-parse", "HEAD"))
+    write_record(bench.judge.facts, GRAPH, "b", Record(dependent, "ready"))
+    agent(dependent, "echo 3 > g; git commit -qam y")
+    assert bench.examine(worktree).contained_in == ()
+
+    thief = bench.worktree("c")
+    write_record(bench.judge.facts, GRAPH, "c", Record(thief, "ready"))
+    agent(thief, "git reset -q --hard coordinate-agents/g1/a")
+    assert bench.examine(thief, "c").contained_in == ("refs/heads/coordinate-agents/g1/a",)
 
 
 def test_own_earlier_pins_and_shared_base_are_no_containers(bench: Bench) -> None:

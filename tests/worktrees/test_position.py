@@ -145,6 +145,19 @@ def test_head_that_names_no_commit_is_an_error_with_a_next_step(bench: Bench) ->
     assert caught.value.next == f"git -C {worktree.path} fsck"
 
 
+@pytest.mark.parametrize("lost", ["HEAD^{tree}", "HEAD~1"])
+def test_head_that_cannot_be_read_whole_is_an_error_of_the_evidence(bench: Bench, lost: str) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo 2 > f; git commit -qam x; echo 3 > f; git commit -qam y")
+    oid = git(worktree.path, "rev-parse", lost)
+    (bench.repo / ".git" / "objects" / oid[:2] / oid[2:]).unlink()
+
+    with pytest.raises(WorktreeError, match="could not be judged") as caught:
+        bench.examine(worktree)
+
+    assert caught.value.code == "EVIDENCE_REJECTED"
+
+
 def test_branch_of_the_graph_stays_readable_after_pack_refs(bench: Bench) -> None:
     worktree = bench.worktree()
     agent(worktree, "echo 2 > f; git commit -qam x; git pack-refs --all; rm -rf ../../repo/.git/refs/heads/coord*")
