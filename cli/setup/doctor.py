@@ -17,6 +17,7 @@ from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import run_from_row
 from coordinate_agents.graph.text import counted
 from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.outline import outline
 from coordinate_agents.worktrees.repository import open_repository
 
 
@@ -44,7 +45,7 @@ def _look(runtime: Runtime | None) -> Iterator[Finding]:
     if runtime is None:
         yield Finding("warn", "repository", f"{root} is not inside one", "change into it, or name it with --root DIR")
     else:
-        yield _repository(root)
+        yield from _repository(root)
         yield from _state(runtime)
     loaded = yield from _configuration(root)
     if runtime is not None:
@@ -52,18 +53,26 @@ def _look(runtime: Runtime | None) -> Iterator[Finding]:
     yield from _agents(loaded, root)
 
 
-def _repository(root: Path) -> Finding:
+def _repository(root: Path) -> Iterator[Finding]:
     try:
         facts = open_repository(str(root))
+        seen = outline(facts)
     except WorktreeError as error:
-        return Finding("error", "repository", str(error), error.next)
+        yield Finding("error", "repository", str(error), error.next)
+        return
     kinds = [
         facts.object_format,
         *(["bare"] if facts.is_bare else []),
         *(["shallow"] if facts.is_shallow else []),
         *(["partial"] if facts.is_partial else []),
     ]
-    return Finding("ok", "repository", f"{facts.root} ({', '.join(kinds)})")
+    yield Finding("ok", "repository", f"{facts.root} ({', '.join(kinds)})")
+    place = "HEAD is detached" if seen.branch is None else f"on branch {seen.branch}"
+    remotes = f"remotes {', '.join(seen.remotes)}" if seen.remotes else "no remote"
+    yield Finding("ok", "branches", f"{place}; {seen.branches} branches, {seen.tags} tags, {remotes}")
+    for name in seen.missing_filters:
+        what = f"the program of filter {name} is not found: worktrees that need it cannot be made"
+        yield Finding("warn", "filters", what, "install it, or remove the filter from your git configuration")
 
 
 def _state(runtime: Runtime) -> Iterator[Finding]:
