@@ -149,6 +149,10 @@ class Worktrees(Protocol):
         """Fact 8: head, and the number of dirty paths, read again."""
         ...
 
+    def head_of(self, worktree: Worktree) -> CommitId | None:
+        """The commit that the worktree's HEAD names now, read from files; None when there is none."""
+        ...
+
     def commit_leftovers(self, request: CommitRequest) -> CommitOutcome: ...
 
     def pin(self, graph: str, slug: str, kind: PinKind, commit: CommitId) -> str:

@@ -67,12 +67,11 @@ async def open_session(context: Context, effect: OpenSession) -> Event:
 
 
 async def await_turn(context: Context, subtask: SubtaskId) -> Event:
-    """Wait for the agent's end; then pin what only its reflogs hold."""
+    """Wait for the agent's end. What it left is pinned by the step that follows: kept, or the verified commit."""
     run = context.run(subtask)
     assert run.session is not None and run.worktree is not None
     end = await context.sessions.wait(SessionId(run.session))
     crash_point("turn.seen")
-    kept = await context.call(context.worktrees.keep, context.graph_id, slug(subtask), run.worktree)
     return TurnEnded(
         subtask,
         run.session,
@@ -84,7 +83,6 @@ async def await_turn(context: Context, subtask: SubtaskId) -> Event:
         duration_ms=end.duration_ms,
         survivors=end.survivors[:20],
         error=end.error,
-        kept=kept[:20],
         summary=await context.call(context.agents.submitted, SessionId(run.session)),
     )
 
@@ -93,7 +91,9 @@ async def explain_exit(context: Context, subtask: SubtaskId) -> Event:
     """The failure, with what stands in git now: a good commit behind a bad exit is named, never dropped."""
     run = context.run(subtask)
     turn = run.turn_end
-    assert turn is not None
+    assert turn is not None and run.worktree is not None
+    # No amend, reset, stash or gc of a later attempt may lose what this one made.
+    await context.call(context.worktrees.keep, context.graph_id, slug(subtask), run.worktree)
     code, what = _cause(context, run, turn)
     message = f"{what}, {await _present(context, run)}."
     failure = Failure(

@@ -99,7 +99,12 @@ async def _commit_leftovers(context: Context, subtask: SubtaskId) -> bool:
 
 
 async def _reread(context: Context, run: TaskRun, seen: Examination, checks: Sequence[CheckOutcome]) -> Fact:
-    """Fact 8. Untracked files that appeared while checks ran are theirs, and part of the baseline from now on."""
+    """Fact 8. Untracked files that appeared while checks ran are theirs, and part of the baseline from now on.
+
+    Without checks nothing ran since the examination, whose agent had ended: then only head is read again.
+    """
+    if not checks and run.worktree is not None:
+        return evidence.reread_fact(seen.head, await context.call(context.worktrees.head_of, run.worktree))
     head, dirty = await context.call(context.worktrees.reread, examine_request(context, run))
     in_worktree = [check.name for check in checks if check.checked_in == "worktree"]
     if dirty and in_worktree and run.worktree is not None:
@@ -122,6 +127,8 @@ async def _judged(
 ) -> Event:
     summary = _summary(run, task, seen, checks, verdict)
     head = CommitId(seen.head) if seen.head is not None else None
+    if run.worktree is not None and (seen.stray_commits or not verdict.accepted):
+        await context.call(context.worktrees.keep, context.graph_id, slug(run.id), run.worktree)
     if not verdict.accepted:
         failure = _failure(context, run, checks, verdict)
         return TaskJudged(run.id, False, head, summary, failure=failure, can_continue=can_continue)

@@ -20,6 +20,7 @@ from coordinate_agents.worktrees import (
     integrate,
     ownership,
     pins,
+    position,
     pristine,
     refs,
     repository,
@@ -153,6 +154,9 @@ class GitWorktrees:
 
     def reread(self, request: ExamineRequest) -> tuple[CommitId | None, int]:
         return examine.reread(self._judge, request)
+
+    def head_of(self, worktree: Worktree) -> CommitId | None:
+        return position.locate(self.facts, worktree).head
 
     def commit_leftovers(self, request: CommitRequest) -> CommitOutcome:
         return commits.commit_leftovers(self._judge, request)
