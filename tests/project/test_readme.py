@@ -68,3 +68,9 @@ def test_every_whole_graph_file_that_a_page_shows_is_valid(page: Path) -> None:
 def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     targets = [t.partition("#")[0] for t in re.findall(r"\]\(([^)]+)\)", page.read_text()) if "://" not in t]
     assert [target for target in targets if target and not (page.parent / target).exists()] == []
+
+
+def test_the_index_links_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    pages = [page.name for page in (ROOT / "docs").glob("*.md") if page.name != "README.md"]
+    assert [name for name in pages if f"({name})" not in index] == []
