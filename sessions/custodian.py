@@ -81,15 +81,23 @@ def finish_lost(path: Path, session_id: SessionId) -> SessionEnd:
             if seen is not None and not _is_of_earlier_boot(seen):
                 survivors = strays.end(traces_of([seen], paths=own_paths(path, (seen.cwd,))), seen.close_bound_s)
             end = SessionEnd(
-                cause="host-lost",
-                survivors=survivors,
-                log_path=str(path / folders.OUTPUT),
-                error="the Session's host died; what it left was ended" if seen else "the Session's host never started",
+                cause="host-lost", survivors=survivors, log_path=str(path / folders.OUTPUT), error=_last_words(folder)
             )
             records.with_end(folder, end, session_id=session_id)
+            if seen is not None and seen.socket:
+                Path(seen.socket).unlink(missing_ok=True)
             return end
         finally:
             os.close(lock)
+
+
+def _last_words(folder: int) -> str:
+    """Why the host died, as far as it could say so itself."""
+    try:
+        text = (folders.read_whole(folder, folders.HOST_ERRORS, 1 << 20) or b"").decode("utf-8", "replace").strip()
+    except (OSError, ValueError):
+        text = ""
+    return f"the Session's host died{': ' + text.splitlines()[-1][:500] if text else ''}; what it left was ended"
 
 
 def traces_of(

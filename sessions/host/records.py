@@ -5,11 +5,16 @@ record given by the starter is only added to. After `finish` nothing is written 
 overwritten by a late live state.
 """
 
+import contextlib
 import os
 import time
 
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions import process
+
+# How long a host tries to write its last word on a full disk.
+_FINAL_BOUND_S = 30.0
+_FINAL_PAUSE_S = 0.5
 
 
 class Record:
@@ -27,13 +32,25 @@ class Record:
         self.save()
 
     def changed(self, **fields: object) -> None:
+        """Note it. A full disk must not end an agent: what could not be written goes with the next change."""
         self._fields.update(fields)
-        self.save()
+        with contextlib.suppress(OSError):
+            self.save()
 
     def finish(self, state: str, end: dict[str, object]) -> None:
+        """Write the end, again and again for a while: without it the Session counts as lost. Raises: OSError."""
         self._fields.update(state=state, end=end, last_activity_at=time.time())
-        self.save()
-        self._is_final = True
+        until = time.monotonic() + _FINAL_BOUND_S
+        while True:
+            try:
+                self.save()
+            except OSError:
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(_FINAL_PAUSE_S)
+            else:
+                self._is_final = True
+                return
 
     def get(self, name: str) -> object:
         return self._fields.get(name)

@@ -16,6 +16,8 @@ VERSION = 1
 MAX_LINE_BYTES = 1 << 20
 MAX_BACKLOG_BYTES = 4 << 20
 MAX_CLIENTS = 64
+# Connections the kernel keeps while the host is busy; it takes them in one go.
+_BACKLOG = 512
 
 Message = dict[str, object]
 
@@ -61,7 +63,7 @@ class Server:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._path)  # noqa: PTH108
             listener.bind(self._path)
-            listener.listen(MAX_CLIENTS)
+            listener.listen(_BACKLOG)
             inode = os.stat(self._path).st_ino  # noqa: PTH116
         except OSError:
             if self._listener is None:
@@ -92,17 +94,20 @@ class Server:
 
     def _accept(self, mask: int) -> None:
         assert self._listener is not None
-        try:
-            connection, _ = self._listener.accept()
-        except OSError:
-            return
-        connection.setblocking(False)
-        client = Client(connection)
-        if len(self._clients) >= MAX_CLIENTS or not _is_owner(connection):
-            connection.close()
-            return
+        for _ in range(_BACKLOG):
+            try:
+                connection, _peer = self._listener.accept()
+            except OSError:
+                return
+            if len(self._clients) >= MAX_CLIENTS or not _is_owner(connection):
+                connection.close()
+            else:
+                self._add(Client(connection))
+
+    def _add(self, client: Client) -> None:
+        client.socket.setblocking(False)
         self._clients.add(client)
-        self._selector.register(connection, selectors.EVENT_READ, lambda events: self._serve(client, events))
+        self._selector.register(client.socket, selectors.EVENT_READ, lambda events: self._serve(client, events))
 
     def _serve(self, client: Client, events: int) -> None:
         if events & selectors.EVENT_WRITE:
