@@ -33,6 +33,7 @@ from coordinate_agents.graph.text import clipped, counted, listed, visible, visi
         ("\ue000private", "\\ue000private"),
         ("byte\udcff", "byte\\xff"),
         ("lone\ud800", "lone\\ud800"),
+        ("lone\udd00", "lone\\udd00"),
         (b"caf\xc3\xa9 \xff", "café \\xff"),
         ("C:\\path", "C:\\path"),
         ("", ""),
@@ -69,6 +70,7 @@ def test_any_bytes_become_one_bounded_harmless_line(raw: bytes, limit: int) -> N
 def test_last_lines_are_kept_and_the_rest_counted() -> None:
     assert visible_lines("a\nb\x07\nc\n", max_lines=2) == ("… 1 earlier line", "b\\x07", "c")
     assert visible_lines("a\nb", max_lines=2) == ("a", "b")
+    assert visible_lines("a\nb", max_lines=1) == ("… 1 earlier line", "b")
     assert visible_lines("", max_lines=2) == ()
     assert visible_lines("a\nb", max_lines=0) == ("… 2 earlier lines",)
 
