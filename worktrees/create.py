@@ -9,10 +9,11 @@ make is never used and never touched.
 import contextlib
 import os
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from coordinate_agents.worktrees import ownership, pins
+from coordinate_agents.worktrees import dirty, ownership, pins
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.examine import reread
 from coordinate_agents.worktrees.files import identity, read_regular
@@ -129,7 +130,7 @@ def _create(judge: Judge, plan: _Plan) -> Worktree:
             _require_intact(facts, record.worktree)
             if record.worktree.nonce == plan.nonce:
                 return record.worktree
-            require_reusable(judge, place, record.worktree, frozen=frozen)
+            _require_reusable(judge, plan, record.worktree)
         with repository_lock(facts.state_dir):
             taken = _take(judge, plan, record)
         try:
@@ -261,18 +262,25 @@ def _require_intact(facts: RepositoryFacts, worktree: Worktree) -> None:
         )
 
 
-def require_reusable(judge: Judge, place: Place, worktree: Worktree, *, frozen: str) -> None:
-    """Raise DIRTY_WORKTREE unless the folder holds nothing but what its HEAD has and the base ignores."""
-    position = locate(judge.facts, worktree)
+def _require_reusable(judge: Judge, plan: _Plan, worktree: Worktree) -> None:
+    """Raise DIRTY_WORKTREE unless the folder holds nothing but what its HEAD has and the base ignores.
+
+    In the integration's worktree untracked files may stay that a check left, if they are in no file's way.
+    """
+    position, place = locate(judge.facts, worktree), plan.place
     why = None
     if position.lock is not None:
         why = f"{position.lock} is in the way"
     elif position.operation is not None:
         why = f"a {position.operation} is in progress"
+    elif place.slug == INTEGRATION_SLUG and position.head is not None:
+        found = dirty.look(judge, worktree, position.head, frozen=plan.frozen)
+        paths = [entry.path for entry in found.tracked] or _in_the_way(judge, plan.start, found.untracked)
+        why = f"{len(paths)} files would be overwritten, first {paths[0]!r}" if paths else None
     else:
-        request = ExamineRequest(worktree, place.graph, place.slug, worktree.base, frozen)
-        head, dirty = reread(judge, request)
-        why = "its HEAD names no commit" if head is None else f"{dirty} changed or untracked files" if dirty else None
+        request = ExamineRequest(worktree, place.graph, place.slug, worktree.base, plan.frozen)
+        head, count = reread(judge, request)
+        why = "its HEAD names no commit" if head is None else f"{count} changed or untracked files" if count else None
     if why is not None:
         raise WorktreeError(
             "DIRTY_WORKTREE",
@@ -280,6 +288,20 @@ def require_reusable(judge: Judge, place: Place, worktree: Worktree, *, frozen: 
             kept="everything in it, and its branch",
             next=f"git -C {shlex.quote(worktree.path)} status",
         )
+
+
+def _in_the_way(judge: Judge, commit: CommitId, untracked: Sequence[str]) -> list[str]:
+    """Untracked paths where the commit has a file, needs a folder, or has a file for one of their folders."""
+    if not untracked:
+        return []
+    files = set(judge.git("ls-tree", "-r", "-z", "--name-only", commit).fields())
+    folders = {str(parent) for name in files for parent in PurePosixPath(name).parents}
+    taken = files | folders
+    return [
+        path
+        for path in untracked
+        if path.rstrip("/") in taken or any(str(parent) in files for parent in PurePosixPath(path).parents)
+    ]
 
 
 def _set_branch(judge: Judge, place: Place, start: CommitId, *, own_admin: str = "") -> None:

@@ -20,7 +20,7 @@ from typing import Final
 
 from coordinate_agents.worktrees.cat_file import ObjectName, ObjectReader
 from coordinate_agents.worktrees.errors import WorktreeError
-from coordinate_agents.worktrees.files import ensure_text, read_regular
+from coordinate_agents.worktrees.files import ensure_text, identity, read_regular
 from coordinate_agents.worktrees.frozen import Frozen
 from coordinate_agents.worktrees.git import (
     DEFAULT_MAX_BYTES,
@@ -271,6 +271,8 @@ class Judge:
         """Make the repository under another name and move it into place, so that nobody sees half of one."""
         state = Path(self.facts.state_dir)
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if identity(str(state)) is None:
+            raise WorktreeError("STATE_TAMPERED", f"The state folder {state} is a link.", kept="what it points at")
         draft = state / f"judge.{secrets.token_hex(8)}"
         for folder in ("objects/info", "objects/pack", "refs/heads", "info", "tmp"):
             (draft / folder).mkdir(mode=0o700, parents=True)

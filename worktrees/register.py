@@ -7,6 +7,7 @@ call left can be found and proved ours. Success is judged by looking, never by g
 import os
 import re
 import secrets
+import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -118,10 +119,28 @@ def undo(judge: Judge, place: Place, worktree: Worktree) -> None:
 
 
 def make_private_folders(folder: Path) -> None:
-    """Make missing folders with 0700. An existing last one must be a real folder of ours."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    for path in reversed(missing):
-        path.mkdir(mode=0o700, exist_ok=True)
+    """Make missing folders with 0700. The last two must be real folders of ours, not what another user put there.
+
+    Raises: WORKTREE_CONFLICT.
+    """
+    for path in reversed([folder, *folder.parents]):
+        try:
+            path.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            if path.is_dir():
+                continue  # "/" and mounts that nobody may write to answer otherwise
+            raise WorktreeError("WORKTREE_CONFLICT", f"{path} cannot be made: {error.strerror}.") from error
+    for path in (folder.parent, folder):
+        found = path.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            raise WorktreeError(
+                "WORKTREE_CONFLICT",
+                f"{path} is not a folder of yours.",
+                kept="it is untouched",
+                next="choose another worktree root with --worktree-root",
+            )
 
 
 def remove_empty_parents(path: Path, *, count: int = 2) -> None:

@@ -279,6 +279,101 @@ def test_changes_in_the_integration_worktree_are_never_overwritten(
         assert Path(made.path, "README.md" if change == "tracked" else "b.txt").read_text() == "mine"
 
 
+def test_what_a_check_left_in_the_integration_worktree_stays_when_it_is_in_nobodys_way(
+    repo: Path, root: str, trees: GitWorktrees
+) -> None:
+    first, second = git(repo, "rev-parse", "HEAD"), commit_file(repo, "dir/b.txt", "b\n")
+    made = trees.publish_integration("g1", first, expected=None, root=root)
+    Path(made.path, "coverage.xml").write_text("left")
+
+    trees.publish_integration("g1", second, expected=first, root=root)
+    assert Path(made.path, "coverage.xml").read_text() == "left"
+    assert git(made.path, "status", "--porcelain") == "?? coverage.xml"
+
+    third = commit_file(repo, "coverage.xml/x", "x\n")
+    with pytest.raises(WorktreeError) as raised:
+        trees.publish_integration("g1", third, expected=second, root=root)
+    assert raised.value.code == "DIRTY_WORKTREE"
+    assert Path(made.path, "coverage.xml").read_text() == "left"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
+def test_folder_that_another_user_put_into_a_shared_root_is_not_used(
+    repo: Path, root: str, trees: GitWorktrees
+) -> None:
+    planted = Path(root, trees.facts.key)
+    planted.mkdir(parents=True)
+    os.chown(planted, 12345, 12345)
+    with pytest.raises(WorktreeError) as raised:
+        trees.create("g1", "api", git(repo, "rev-parse", "HEAD"), root=root)
+    assert raised.value.code == "WORKTREE_CONFLICT"
+    assert git(repo, "for-each-ref", "refs/heads/coordinate-agents") == ""
+
+
+def test_link_that_was_planted_for_a_folder_is_not_followed(
+    repo: Path, root: str, trees: GitWorktrees, tmp_path: Path
+) -> None:
+    (tmp_path / "victim").mkdir()
+    Path(root, trees.facts.key).mkdir(parents=True)
+    Path(root, trees.facts.key, "g1").symlink_to(tmp_path / "victim")
+    with pytest.raises(WorktreeError) as raised:
+        trees.create("g1", "api", git(repo, "rev-parse", "HEAD"), root=root)
+    assert raised.value.code == "WORKTREE_CONFLICT"
+    assert list((tmp_path / "victim").iterdir()) == []
+
+
+def test_state_folder_that_is_a_link_is_refused(repo: Path, tmp_path: Path) -> None:
+    (tmp_path / "victim").mkdir()
+    (repo / ".git/coordinate-agents").symlink_to(tmp_path / "victim")
+    with pytest.raises(WorktreeError) as raised:
+        GitWorktrees.open(str(repo))
+    assert raised.value.code == "STATE_TAMPERED"
+    assert list((tmp_path / "victim").iterdir()) == []
+
+
+def test_inherited_variables_of_git_lead_no_call_elsewhere(
+    repo: Path, root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_repo(tmp_path / "other")
+    before = {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
+    head = git(repo, "rev-parse", "HEAD")
+    with monkeypatch.context() as patch:
+        for name, place in {"GIT_DIR": ".git", "GIT_INDEX_FILE": ".git/index", "GIT_WORK_TREE": "."}.items():
+            patch.setenv(name, str(other / place))
+        with GitWorktrees.open(str(repo)) as trees:
+            frozen = trees.freeze()
+            made = trees.create("g1", "api", trees.resolve("HEAD"), root=root, frozen=frozen)
+            trees.keep_tips("g1", trees.refs())
+            trees.remove_pristine(trees.pristine("g1", "api", head, root=root))
+            trees.publish_integration("g1", head, expected=None, root=root)
+    assert git(made.path, "status", "--porcelain") == ""
+    assert {path: path.read_bytes() for path in other.rglob("*") if path.is_file()} == before
+
+
+def test_refs_and_worktrees_that_an_agent_attacked_are_noticed_and_commits_found(
+    repo: Path, root: str, trees: GitWorktrees
+) -> None:
+    base = git(repo, "rev-parse", "HEAD")
+    api, db = (trees.create("g1", slug, base, root=root) for slug in ("api", "db"))
+    verified = commit_file(Path(db.path), "db.txt", "db\n")
+    pin = trees.pin("g1", "db", "verified", verified)
+    before = trees.refs()
+    trees.keep_tips("g1", before)
+    wanted = trees.runtime_refs("g1")
+
+    evil = git(api.path, "commit-tree", "-m", "evil", "HEAD^{tree}")
+    git(api.path, "update-ref", "refs/heads/main", evil)
+    git(api.path, "worktree", "remove", "--force", "--force", db.path)
+    git(api.path, "branch", "-D", db.branch)
+    git(api.path, "update-ref", "-d", pin)
+
+    assert trees.refs().refs["refs/heads/main"] != before.refs["refs/heads/main"]
+    assert trees.is_intact(db) == "its folder is missing"
+    assert trees.restore_refs(wanted) == (pin, f"refs/heads/{db.branch}")
+    assert git(repo, "rev-parse", db.branch) == verified
+    assert git(repo, "cat-file", "-t", base) == "commit"
+
+
 def test_repository_lock_excludes_and_is_bounded(trees: GitWorktrees) -> None:
     state = trees.facts.state_dir
     with repository_lock(state), pytest.raises(WorktreeError) as raised, repository_lock(state, timeout_s=0.05):
