@@ -13,8 +13,15 @@ from collections.abc import Mapping
 from coordinate_agents.worktrees.dirty import ignored_entries, is_below
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import CommitId, DirtyPath, Worktree
-from coordinate_agents.worktrees.reffiles import read_refs, read_small
-from coordinate_agents.worktrees.submodules import Level, commits_of, is_saved, submodule_level, worktree_level
+from coordinate_agents.worktrees.reffiles import packed_refs
+from coordinate_agents.worktrees.submodules import (
+    Level,
+    beyond,
+    commits_of,
+    is_saved,
+    submodule_level,
+    worktree_level,
+)
 from coordinate_agents.worktrees.survey import Found, Survey, survey
 
 
@@ -46,7 +53,7 @@ def inspect(
                 wrong[nested.path] = DirtyPath(nested.path, "submodule")
             elif any(other.path.startswith(f"{nested.path}/") for other in around.repositories):
                 levels[nested.path] = submodule_level(judge, level, nested, relative)
-        elif not (is_below(nested.path, ignored) and _is_as_fetched(nested)):
+        elif not (is_below(nested.path, ignored) and _is_as_fetched(judge, nested)):
             wrong[nested.path] = DirtyPath(nested.path, "nested")
     return tuple(wrong[path] for path in sorted(wrong))
 
@@ -57,18 +64,15 @@ def _level_of(levels: Mapping[str, Level], path: str) -> tuple[Level, str]:
     return max(fitting, key=lambda pair: len(pair[0].path))
 
 
-def _is_as_fetched(nested: Found) -> bool:
-    """Whether every commit that it made or checked out is the tip of a remote's branch or a tag that it fetched."""
+def _is_as_fetched(judge: Judge, nested: Found) -> bool:
+    """Whether a remote's branch, or a tag that came with the clone, contains every commit that it made or checked out.
+
+    A clone writes its tags to packed-refs, a tag made there is a file of its own: such a one proves nothing.
+    """
     if nested.git_dir is None:
         return False
     own, fetched = commits_of(nested.git_dir)
     if not fetched:
         return False
-    # An annotated tag is checked out as the commit it names; packed-refs gives that on a line of its own.
-    tags = set(read_refs(nested.git_dir, "refs/tags/").values()) | _peeled(nested)
-    return own <= fetched | tags
-
-
-def _peeled(nested: Found) -> set[CommitId]:
-    text = read_small(nested.git_dir / "packed-refs", 64 << 20) if nested.git_dir is not None else None
-    return {line[1:] for line in (text or "").split("\n") if line.startswith("^")}
+    fetched |= {oid for name, oid in packed_refs(nested.git_dir).items() if name.startswith("refs/tags/")}
+    return own <= fetched or not beyond(judge, nested.git_dir, own, fetched)

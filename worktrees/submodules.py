@@ -17,6 +17,8 @@ from coordinate_agents.worktrees.rules import lines_file, rules_of
 from coordinate_agents.worktrees.survey import Found
 
 _MAX_GITMODULES: Final = 1 << 20
+# Enough to look up in the user's own clone; more commits than that are not looked for there.
+_MAX_BEYOND: Final = 10_000
 _GITLINK: Final = "160000"
 
 
@@ -69,10 +71,9 @@ def is_saved(judge: Judge, worktree: Worktree, level: Level, nested: Found, *, f
     head = read_head(nested.git_dir, nested.git_dir)
     if head is None or head.commit != commit:
         return False
-    env = lend(nested.git_dir / "objects")
-    kept = level.modules / level.names[relative] / "objects"
-    if _holds_more(judge, nested.git_dir, commit, kept=kept, env=env):
+    if _holds_more(judge, nested.git_dir, commit, kept=level.modules / level.names[relative] / "objects"):
         return False
+    env = lend(nested.git_dir / "objects")
     return _is_clean(judge, Path(worktree.path, nested.path), commit, env=env, frozen=frozen)
 
 
@@ -86,6 +87,15 @@ def commits_of(git_dir: Path) -> tuple[set[CommitId], set[CommitId]]:
         own.add(head.commit)
     own |= set(reflog_commits(git_dir / "logs" / "HEAD"))
     return own, fetched
+
+
+def beyond(judge: Judge, git_dir: Path, own: set[CommitId], fetched: set[CommitId]) -> list[CommitId]:
+    """The commits that `own` contain and `fetched` do not; all of `own` when that cannot be told."""
+    asked = [*sorted(own), *(f"^{oid}" for oid in sorted(fetched))]
+    stdin = "".join(f"{line}\n" for line in asked).encode()
+    args = ["rev-list", f"--max-count={_MAX_BEYOND}", "--stdin", "--ignore-missing"]
+    listed = judge.git(*args, stdin=stdin, env=lend(git_dir / "objects"), ok=(0, 128))
+    return listed.lines() if listed.code == 0 else sorted(own)
 
 
 def lend(objects: Path) -> dict[str, str]:
@@ -113,14 +123,10 @@ def _declared(judge: Judge, commit: CommitId, env: Mapping[str, str]) -> dict[st
     return modules
 
 
-def _holds_more(judge: Judge, git_dir: Path, commit: CommitId, *, kept: Path, env: Mapping[str, str]) -> bool:
+def _holds_more(judge: Judge, git_dir: Path, commit: CommitId, *, kept: Path) -> bool:
     """Whether a commit is neither in what was fetched nor in the user's own clone of the submodule."""
     own, fetched = commits_of(git_dir)
-    asked = "".join(f"{oid}\n" for oid in sorted(own | {commit})) + "".join(f"^{oid}\n" for oid in sorted(fetched))
-    listed = judge.git("rev-list", "--stdin", "--ignore-missing", stdin=asked.encode(), env=env, ok=(0, 128))
-    if listed.code != 0:
-        return True
-    left = listed.lines()
+    left = beyond(judge, git_dir, own | {commit}, fetched)
     if not left or not kept.is_dir():
         return bool(left)
     asked = "".join(f"{oid}\n" for oid in left)

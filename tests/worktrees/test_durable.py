@@ -23,6 +23,8 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Paths that were synced, in order."""
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("descriptors have no names here")
     paths: list[str] = []
     real = os.fsync
 

@@ -114,6 +114,24 @@ def test_download_in_an_ignored_folder_is_left_alone(bench: Bench, library: Path
     assert dirt(bench, worktree) == (DirtyPath("build/dep", "nested"),)
 
 
+def test_download_at_an_older_commit_is_left_alone(bench: Bench, library: Path) -> None:
+    bench.commit(".gitignore", "build/\n")
+    old = git(library, "rev-parse", "HEAD")
+    commit_file(library, "code", "2\n")
+    worktree = bench.worktree()
+    agent(worktree, f"git clone -q {library} build/dep; git -C build/dep checkout -q --detach {old}")
+
+    assert dirt(bench, worktree) == ()
+
+
+def test_own_commit_with_an_own_tag_in_a_download_is_nested(bench: Bench, library: Path) -> None:
+    bench.commit(".gitignore", "build/\n")
+    worktree = bench.worktree()
+    agent(worktree, f"git clone -q {library} build/dep; cd build/dep; git commit -q --allow-empty -m x; git tag mine")
+
+    assert dirt(bench, worktree) == (DirtyPath("build/dep", "nested"),)
+
+
 def test_clone_outside_ignored_folders_is_nested_though_it_is_saved(bench: Bench, library: Path) -> None:
     worktree = bench.worktree()
     agent(worktree, f"git clone -q {library} dep")
