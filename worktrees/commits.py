@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from coordinate_agents.worktrees.dirty import compare, is_below
+from coordinate_agents.worktrees.dirty import compare, is_below, unlisted
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.merge import write_commit
@@ -95,11 +95,11 @@ def _choose(
     inside = tuple(f"{repository.path}/" for repository in found)
     wanted: dict[str, bool] = {}
     kinds = {entry.path: entry.kind for entry in difference.tracked}
-    for path in (*kinds, *difference.untracked):
+    for path in (*kinds, *unlisted(difference.untracked, request.baseline)):
         reason = _reason(request, path, inside, is_submodule=kinds.get(path) == "submodule")
         if reason is None:
             wanted[path] = kinds.get(path) == "deleted"
-        elif reason:
+        else:
             reasons[path.rstrip("/")] = reason
     return dict(sorted(wanted.items())), tuple(sorted(reasons.items()))[:_MAX_LEFT_OUT]
 
@@ -124,10 +124,8 @@ def _add(judge: Judge, request: CommitRequest, wanted: Mapping[str, bool], index
 
 
 def _reason(request: CommitRequest, path: str, inside: Sequence[str], *, is_submodule: bool) -> str | None:
-    """Why the path is not committed; None: it is. Empty: not worth a word (setup left it)."""
-    if path in request.baseline or is_below(path, [entry for entry in request.baseline if entry.endswith("/")]):
-        return ""
-    if is_below(path, request.leave_out) or is_below(path, [f"{entry.rstrip('/')}/" for entry in request.leave_out]):
+    """Why the path is not committed; None: it is."""
+    if is_below(path, [f"{entry.rstrip('/')}/" for entry in request.leave_out]):
         return "copied or linked into the worktree"
     if is_submodule:
         return "a submodule"

@@ -129,6 +129,13 @@ def is_below(path: str, folders: Sequence[str]) -> bool:
     return any(path == entry.rstrip("/") or (entry.endswith("/") and path.startswith(entry)) for entry in folders)
 
 
+def unlisted(paths: Sequence[str], baseline: Sequence[str]) -> tuple[str, ...]:
+    """The paths that are not in the baseline and not below one of its folders."""
+    exact = frozenset(baseline)
+    folders = tuple(entry for entry in baseline if entry.endswith("/"))
+    return tuple(path for path in paths if path not in exact and not (folders and is_below(path, folders)))
+
+
 def _commit_there(judge: Judge, worktree: Worktree) -> CommitId:
     return locate(judge.facts, worktree).head or worktree.base
 

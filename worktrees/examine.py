@@ -19,7 +19,7 @@ from coordinate_agents.worktrees.contained import (
     without_dependents,
 )
 from coordinate_agents.worktrees.diff import RawChange, raw_changes
-from coordinate_agents.worktrees.dirty import Difference, compare, ignored_by_agent, is_below
+from coordinate_agents.worktrees.dirty import compare, ignored_by_agent, unlisted
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.history import History, read_history
 from coordinate_agents.worktrees.judge import Judge
@@ -138,7 +138,7 @@ def _dirt(
         nested: tuple[DirtyPath, ...] = ()
         if around.repositories or around.unreadable or has_links:
             nested = inspect(judge, worktree, head, index=index, frozen=request.frozen, around=around)
-    left = _not_baseline(difference, request.baseline)
+    left = unlisted(difference.untracked, request.baseline)
     hidden = ignored_by_agent(judge, worktree, left, frozen=request.frozen)
     entries = {path: DirtyPath(path, "untracked") for path in left}
     entries |= {entry.path: entry for entry in difference.tracked}
@@ -152,13 +152,6 @@ def _shown(dirty: tuple[DirtyPath, ...], limit: int) -> tuple[DirtyPath, ...]:
     """At most `limit` entries, sorted by path. Nested repositories go in first: they are judged by themselves."""
     first = sorted(dirty, key=lambda entry: entry.kind not in ("nested", "submodule"))[:limit]
     return tuple(sorted(first, key=lambda entry: entry.path))
-
-
-def _not_baseline(difference: Difference, baseline: Sequence[str]) -> tuple[str, ...]:
-    """Untracked paths that setup did not leave."""
-    exact = frozenset(baseline)
-    folders = tuple(entry for entry in baseline if entry.endswith("/"))
-    return tuple(path for path in difference.untracked if path not in exact and not is_below(path, folders))
 
 
 def _named(nested: Sequence[DirtyPath], baseline: Sequence[str]) -> Mapping[str, DirtyPath]:

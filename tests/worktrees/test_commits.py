@@ -271,3 +271,12 @@ def test_submodule_at_another_commit_is_left_out(bench: Bench, tmp_path: Path) -
 
     assert outcome.left_out == (("sub", "a submodule"),)
     assert git(bench.repo, "diff", "--name-only", worktree.base, str(outcome.commit)) == "f"
+
+
+def test_file_of_setup_that_became_tracked_is_committed_when_it_changes(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo > lock; git add lock; git commit -qm lock; echo 2 > lock; echo > other")
+
+    outcome = commit_leftovers(bench.judge, request(bench, worktree, baseline=("lock", "other")))
+
+    assert git(bench.repo, "diff", "--name-only", f"{outcome.commit}^", str(outcome.commit)) == "lock"
