@@ -126,6 +126,8 @@ _USER_OVERRIDES: Final = (
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("worktree.guessRemote", "false"),
+    # With relative paths git writes an extension into the user's configuration.
+    ("worktree.useRelativePaths", "false"),
     ("protocol.allow", "never"),
 )
 

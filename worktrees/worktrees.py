@@ -32,6 +32,7 @@ from coordinate_agents.worktrees import (
 from coordinate_agents.worktrees.files import ensure_text, read_regular
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import (
+    INTEGRATION_SLUG,
     Base,
     CommitId,
     CommitOutcome,
@@ -85,7 +86,8 @@ class GitWorktrees:
         return repository.resolve(self._judge, commitish)
 
     def check_names(self, graph: str, slugs: Sequence[str]) -> None:
-        refs.check_names(self._judge, graph, slugs, known=ownership.recorded_slugs(self.facts, graph))
+        known = ownership.recorded_slugs(self.facts, graph)
+        refs.check_names(self._judge, graph, [*slugs, INTEGRATION_SLUG], known=known)
 
     def refs(self) -> RefSnapshot:
         return refs.snapshot(self._judge)

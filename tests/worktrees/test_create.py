@@ -384,3 +384,40 @@ def test_creation_costs_three_git_calls(
         "worktree",
         "read-tree",
     ]
+
+
+def test_success_is_judged_by_looking_and_not_by_the_exit_code(
+    repo: Path, root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = runner.git_program()
+    liar = tmp_path / "git"
+    monkeypatch.setattr(runner, "git_program", lambda: str(liar))
+    with_failure = f'{real} "$@"; exit 1'
+    without_work = "exit 0"
+    for script in (with_failure, without_work):
+        liar.write_text(f'#!/bin/sh\ncase "$*" in "worktree add"*) {script} ;; esac\nexec {real} "$@"\n')
+        liar.chmod(0o755)
+        with GitWorktrees.open(str(repo)) as trees:
+            if script == with_failure:
+                made = trees.create("g1", "api", head(repo), root=root)
+                assert trees.is_intact(made) is None
+            else:
+                with pytest.raises(WorktreeError) as raised:
+                    trees.create("g1", "db", head(repo), root=root)
+                assert raised.value.code == "WORKTREE_CONFLICT"
+                assert "g1/db" not in refs(repo)
+                assert not Path(root, trees.facts.key, "g1", "db").exists()
+
+
+def test_add_that_hangs_is_ended_and_leaves_nothing(
+    repo: Path, root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = runner.git_program()
+    slow = tmp_path / "git"
+    slow.write_text(f'#!/bin/sh\ncase "$*" in "worktree add"*) exec sleep 300 ;; esac\nexec {real} "$@"\n')
+    slow.chmod(0o755)
+    monkeypatch.setattr(runner, "git_program", lambda: str(slow))
+    monkeypatch.setattr("coordinate_agents.worktrees.register.ADD_TIMEOUT_S", 0.5)
+    with GitWorktrees.open(str(repo)) as trees, pytest.raises(WorktreeError, match="did not end within"):
+        trees.create("g1", "api", head(repo), root=root)
+    nothing_left(repo, root)

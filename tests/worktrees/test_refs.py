@@ -96,6 +96,7 @@ def test_restoring_to_a_commit_that_is_gone_changes_nothing(repo: Path, trees: G
         ("coordinate-agents", "Your branch coordinate-agents stands where the Runtime needs coordinate-agents/g1."),
         ("coordinate-agents/g1", "Your branch coordinate-agents/g1 stands where"),
         ("coordinate-agents/g1/api/x", "Your branch coordinate-agents/g1/api/x stands where the Runtime needs"),
+        ("coordinate-agents/g1/integration", "Your branch coordinate-agents/g1/integration stands where"),
         ("coordinate-agents/g1/api", "Your branch coordinate-agents/g1/api stands where the Runtime needs"),
     ],
 )
