@@ -64,7 +64,7 @@ class SessionHosts:
         """See the port. Raises: SESSION_NOT_FOUND; SESSION_NOT_HEALTHY for a record of another machine."""
         pause = _FIRST_RETRY_S
         while True:
-            seen = custodian.see(self._path(session_id))
+            seen = self._see(session_id)
             match seen.custody:
                 case "ended":
                     assert seen.record is not None
@@ -83,7 +83,7 @@ class SessionHosts:
 
     async def look(self, session_id: SessionId) -> SessionFacts:
         """See the port. Asks the host for at most the look bound; never raises."""
-        seen = custodian.see(self._path(session_id))
+        seen = self._see(session_id)
         match seen.custody:
             case "ended":
                 assert seen.record is not None
@@ -107,7 +107,7 @@ class SessionHosts:
         self, session_id: SessionId, *, bound_s: float | None = None, graceful: bool = True
     ) -> tuple[str, ...]:
         """See the port. Raises: SESSION_NOT_FOUND; SESSION_CLOSE_FAILED when a host holds the Session and is silent."""
-        seen = custodian.see(self._path(session_id))
+        seen = self._see(session_id)
         if seen.custody == "free":
             return (await self._finish_lost(session_id)).survivors
         if seen.custody == "ended":
@@ -210,6 +210,12 @@ class SessionHosts:
 
     def _reap(self) -> None:
         self._hosts = {name: host for name, host in self._hosts.items() if host.poll() is None}
+
+    def _see(self, session_id: SessionId) -> custodian.Seen:
+        """What the folder says; text that is no Session id never becomes a path."""
+        if not starting.SESSION_ID.fullmatch(session_id):
+            return custodian.Seen("absent")
+        return custodian.see(self._path(session_id))
 
     def _path(self, session_id: SessionId) -> Path:
         return self._root / session_id

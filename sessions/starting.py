@@ -32,7 +32,7 @@ READY_BOUND_S: Final = 30.0
 # Source: Linux, MAX_ARG_STRLEN is 32 pages, one byte of it the terminating NUL.
 MAX_ARGUMENT_BYTES: Final = 131_071
 
-_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
+SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
 _BOOTSTRAP = "import gc, sys; gc.disable(); sys.path.append({base!r}); from {host} import main; main()"
 
 
@@ -96,7 +96,7 @@ def _check(launch: Launch) -> None:
     problem = None
     texts = (*launch.argv, *launch.env.keys(), *launch.env.values(), launch.cwd)
     sizes = [len(os.fsencode(word)) for word in launch.argv]
-    if not _SESSION_ID.fullmatch(launch.session_id):
+    if not SESSION_ID.fullmatch(launch.session_id):
         problem = f"{launch.session_id!r} is not a Session id"
     elif not launch.argv or not launch.argv[0].startswith("/") or not (launch.executable or "/").startswith("/"):
         problem = "the command is not an absolute path"

@@ -67,6 +67,8 @@ def search(traces: Traces) -> Found:
         return Found()
     processes = process.every()
     mine = process.ancestors(os.getpid(), processes)
+    # A host above ourselves does not count: it adopts what our own hosts lost.
+    hosts = {pid for pid in processes if pid not in mine and _is_host(pid)}
     uid = os.geteuid()
     candidates = [
         one
@@ -74,7 +76,7 @@ def search(traces: Traces) -> Found:
         if one.pid not in mine
         and not one.is_zombie
         and process.owner(one.pid) == uid
-        and not _in_live_tree(one, processes, mine)
+        and hosts.isdisjoint(process.ancestors(one.pid, processes))
     ]
     marks = {f"{MARK_VARIABLE}={marker}".encode() for marker in traces.markers if marker}
     leaders = {pid for pid, ticks in traces.leaders if _leads(processes.get(pid), ticks)}
@@ -219,11 +221,6 @@ def _is_adopted_daemon(one: Stat, processes: dict[int, Stat], matched: set[int],
 
 def _adopts(one: Stat) -> bool:
     return one.pid == 1 or one.name in _ADOPTERS or _is_host(one.pid)
-
-
-def _in_live_tree(one: Stat, processes: dict[int, Stat], mine: set[int]) -> bool:
-    """Whether a living host owns it. A host above ourselves does not count: it adopts what our own hosts lost."""
-    return any(pid not in mine and _is_host(pid) for pid in process.ancestors(one.pid, processes))
 
 
 def _is_host(pid: int) -> bool:

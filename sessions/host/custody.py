@@ -115,6 +115,8 @@ class Custody:
             if self._child is not None and pid == self._child.pid and self._status is None:
                 self._status = status
                 self._exited = time.monotonic()
+                if self._ending is not None:
+                    self._ending.child_ended(self._exited)
 
     def _end_tree(self, bound_s: float, *, graceful: bool, interrupt: bool) -> None:
         now = time.monotonic()

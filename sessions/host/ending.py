@@ -26,24 +26,31 @@ class Ending:
     """One ending of the whole tree. `step` acts and returns when it wants to be called again."""
 
     def __init__(self, now: float, bound_s: float, *, graceful: bool, interrupt_pid: int | None) -> None:
-        self.bound_s = bound_s
         self.deadline = now + bound_s
         self._interrupt_pid = interrupt_pid if graceful else None
-        self._interrupt_until = now + bound_s * _INTERRUPT_SHARE if self._interrupt_pid else now
-        polite = bound_s * _POLITE_SHARE
-        self._polite_until = now + (polite if graceful else 0)
-        if interrupt_pid is None and graceful:
-            self._polite_until = now + min(polite, _LEFTOVER_POLITE_S)
-        self._git_until = now + polite
+        self._interrupt_until = self._polite_until = now
+        if self._interrupt_pid is not None:
+            self._interrupt_until = now + bound_s * _INTERRUPT_SHARE
+        if graceful:
+            self._polite_until = now + bound_s * _POLITE_SHARE
+        self._git_until = now + bound_s * _POLITE_SHARE
+        if interrupt_pid is None:
+            self.child_ended(now)
         self._interrupted = False
         self._asked: set[tuple[int, int]] = set()
         self._pause = _FIRST_PAUSE_S
 
+    def child_ended(self, now: float) -> None:
+        """The child itself is gone: nobody is left to be interrupted, and what it left is not waited for long."""
+        self._interrupt_until = min(self._interrupt_until, now)
+        self._polite_until = min(self._polite_until, now + _LEFTOVER_POLITE_S)
+
     def hurry(self, now: float, bound_s: float, *, graceful: bool) -> None:
-        """A second close: the earlier bound wins, and impatience is believed."""
+        """A second close: the earlier bound wins with all its shares, and impatience is believed."""
         self.deadline = min(self.deadline, now + bound_s)
-        if not graceful:
-            self._interrupt_until = self._polite_until = now
+        self._interrupt_until = min(self._interrupt_until, now + (bound_s * _INTERRUPT_SHARE if graceful else 0))
+        self._polite_until = min(self._polite_until, now + (bound_s * _POLITE_SHARE if graceful else 0))
+        self._git_until = min(self._git_until, now + bound_s * _POLITE_SHARE)
 
     def step(self, now: float) -> float:
         """One round. The caller has reaped before and knows that children are left."""

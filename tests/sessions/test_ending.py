@@ -1,0 +1,158 @@
+"""Trees that do not want to end, and what must not be ended with them."""
+# ruff: noqa: ASYNC110, ASYNC220
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+from hosts import launch, lives, shell, text_of, until
+
+from coordinate_agents.sessions import process
+from coordinate_agents.sessions.client import SessionHosts
+from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.sessions.model import SessionId
+
+pytestmark = pytest.mark.anyio
+ID = SessionId("s1")
+
+# A chain of processes, each in a session of its own, without environment, deaf to all that is polite.
+CHAIN = """
+import os, signal, sys
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM): signal.signal(number, signal.SIG_IGN)
+depth, folder = int(sys.argv[1]), sys.argv[2]
+open(f"{folder}/{os.getpid()}", "w").close()
+if depth and os.fork() == 0:
+    os.setsid()
+    os.execve(sys.executable, [sys.executable, "-I", "-S", __file__, str(depth - 1), folder], {})
+signal.pause()
+"""
+
+STARTER = """
+import os, sys, anyio
+from pathlib import Path
+from coordinate_agents.sessions.client import SessionHosts
+from coordinate_agents.sessions.model import Launch, SessionId
+hosts = SessionHosts(Path(sys.argv[1]), runtime_dir=Path(sys.argv[2]))
+print("here", flush=True)
+launch = Launch(SessionId("s1"), "agent", ("/bin/sleep", "600"), "/", dict(os.environ))
+anyio.run(hosts.start, launch)
+print("started", flush=True)
+sys.stdin.read()
+"""
+
+
+async def test_chain_of_sessions_without_environment_is_ended_to_the_last(hosts: SessionHosts, tmp_path: Path) -> None:
+    script, pids = tmp_path / "chain.py", tmp_path / "pids"
+    script.write_text(CHAIN)
+    pids.mkdir()
+    await hosts.start(launch("s1", sys.executable, script, "24", pids, close_bound_s=4.0))
+    until(lambda: len(list(pids.iterdir())) == 25)
+    assert await hosts.close(ID, graceful=False) == ()
+    assert [path.name for path in pids.iterdir() if lives(int(path.name))] == []
+
+
+async def test_close_does_not_wait_for_background_jobs_that_ignore_the_interrupt(hosts: SessionHosts) -> None:
+    await hosts.start(shell("s1", "sleep 600 & echo ready; wait", close_bound_s=30.0))
+    while (await hosts.look(ID)).last_line != "ready":
+        await anyio.sleep(0.01)
+    started = time.monotonic()
+    assert await hosts.close(ID) == ()
+    assert time.monotonic() - started < 3
+
+
+async def test_second_close_with_a_shorter_bound_still_ends_the_tree(hosts: SessionHosts, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    await hosts.start(launch("s1", "ignores-signals.sh", ready))
+    text_of(ready)
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: hosts.close(ID, bound_s=60.0))
+        while (await hosts.look(ID)).record.state != "closing":  # type: ignore[union-attr]
+            await anyio.sleep(0.01)
+        started = time.monotonic()
+        assert await hosts.close(ID, bound_s=1.0) == ()
+        assert time.monotonic() - started < 3
+
+
+async def test_persons_process_in_the_folder_of_a_dead_session_is_named_and_lives(
+    hosts: SessionHosts, tmp_path: Path
+) -> None:
+    record = await hosts.start(launch("s1", "silent.sh", cwd=tmp_path))
+    assert record.host is not None
+    person = subprocess.Popen(["sleep", "600"], cwd=tmp_path)
+    try:
+        os.kill(record.host.pid, signal.SIGKILL)
+        end = await hosts.wait(ID)
+        assert (end.cause, end.survivors) == ("host-lost", (f"{person.pid} sleep",))
+        assert lives(person.pid)
+    finally:
+        person.kill()
+        person.wait()
+
+
+async def test_tree_of_a_living_session_in_the_same_folder_is_not_touched(hosts: SessionHosts, tmp_path: Path) -> None:
+    dead = await hosts.start(launch("dead", "silent.sh", cwd=tmp_path))
+    await hosts.start(launch("s1", "silent.sh", tmp_path / "ready", cwd=tmp_path))
+    text_of(tmp_path / "ready")
+    assert dead.host is not None
+    os.kill(dead.host.pid, signal.SIGKILL)
+    assert (await hosts.wait(SessionId("dead"))).survivors == ()
+    assert (await hosts.look(ID)).liveness == "live"
+    assert lives(int(text_of(tmp_path / "ready")))
+
+
+async def test_marked_process_is_ended_as_a_stray_wherever_it_stands(hosts: SessionHosts, tmp_path: Path) -> None:
+    daemon = (
+        f"setsid sh -c 'cd /; echo $$ > {tmp_path}/pid.part; mv {tmp_path}/pid.part {tmp_path}/pid; exec sleep 600'"
+    )
+    record = await hosts.start(shell("s1", f"{daemon} & sleep 600", marker="mark-of-this-test"))
+    pid = int(text_of(tmp_path / "pid"))
+    assert record.host is not None
+    os.kill(record.host.pid, signal.SIGKILL)
+    until(lambda: not lives(record.host.pid))  # type: ignore[union-attr]
+    assert await hosts.end_strays(("another-mark",), ()) == ()
+    assert lives(pid)
+    assert await hosts.end_strays(("mark-of-this-test",), ()) == ()
+    assert not lives(pid)
+
+
+@pytest.mark.parametrize("delay_ms", [0, 5, 10, 20, 30, 40, 60, 80, 120])
+async def test_starter_killed_at_any_moment_leaves_a_state_that_can_be_finished(
+    hosts: SessionHosts, root: Path, delay_ms: int
+) -> None:
+    starter = subprocess.Popen(
+        [sys.executable, "-c", STARTER, str(root), str(hosts.socket_dir)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert starter.stdout is not None
+    assert starter.stdout.readline() == b"here\n"
+    await anyio.sleep(delay_ms / 1000)  # not to wait for anything: a sweep of moments
+    starter.kill()
+    starter.communicate()
+    child: process.Stat | None = None
+    with anyio.fail_after(20):
+        while (facts := await hosts.look(ID)).liveness in ("live", "unreachable"):
+            if facts.record is not None and facts.record.child is not None:
+                child = process.stat(facts.record.child.pid)
+                break
+            await anyio.sleep(0.02)
+    if facts.liveness == "absent":
+        await hosts.start(launch("s1", "dies-at-once.sh"))
+        return
+    assert await hosts.close(ID) == ()
+    assert (await hosts.look(ID)).liveness == "ended"
+    assert child is None or not process.is_same(child.pid, child.start_ticks)
+
+
+@pytest.mark.parametrize("name", ["../s1", "a/b", "", ".", "s1\n", "-x", "x" * 300])
+async def test_text_that_is_no_session_id_is_never_a_path(hosts: SessionHosts, name: str) -> None:
+    assert (await hosts.look(SessionId(name))).liveness == "absent"
+    with pytest.raises(SessionError) as caught:
+        await hosts.start(launch(name, "silent.sh"))
+    assert caught.value.code == "SPAWN_FAILED"
