@@ -6,17 +6,19 @@ be called from several tasks at once.
 """
 
 import os
+import signal
 import stat
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
 import anyio.to_thread
 
-from coordinate_agents.sessions import custodian, starting, strays
+from coordinate_agents.sessions import custodian, process, starting, strays
 from coordinate_agents.sessions.connection import HostConnection, HostGone, read_token
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import Launch, SessionEnd, SessionFacts, SessionId, SessionRecord
@@ -97,7 +99,8 @@ class SessionHosts:
                 answer = await self._ask(seen.record, session_id, "look")
                 if answer is None:
                     return self._no_answer(session_id)
-                return SessionFacts("live", seen.record, str(answer.get("last_line", "")))
+                record = seen.record and replace(seen.record, stalled=bool(answer.get("stalled")))
+                return SessionFacts("live", record, str(answer.get("last_line", "")))
             case "foreign":
                 return SessionFacts("foreign", seen.record)
             case "absent":
@@ -165,6 +168,7 @@ class SessionHosts:
                 while (await host.event())["event"] != "ended":
                     pass
         except HostGone:
+            _nudge(record)
             return False
         return True
 
@@ -178,6 +182,8 @@ class SessionHosts:
         with anyio.move_on_after(self._look_bound_s), suppress(HostGone):
             async with HostConnection(record.socket, read_token(self._path(session_id))) as host:
                 answer = await host.ask(operation, **fields)
+        if answer is None:
+            _nudge(record)
         return answer
 
     def _no_answer(self, session_id: SessionId) -> SessionFacts:
@@ -228,6 +234,15 @@ class SessionHosts:
             f"Session {session_id} belongs to another machine, container or user; its processes cannot be judged here.",
             kept=str(self._path(session_id)),
         )
+
+
+def _nudge(record: SessionRecord) -> None:
+    """Ask a host whose socket was removed by a cleaner to make it again now; it would see it by itself in a while."""
+    if record.host is None or record.socket is None or Path(record.socket).exists():
+        return
+    host = process.stat(record.host.pid)
+    if host is not None and host.start_ticks == record.host.start_ticks and strays.is_host(host.pid):
+        process.send(host, signal.SIGUSR1)
 
 
 def _wait_briefly(host: subprocess.Popen[bytes]) -> None:

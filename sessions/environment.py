@@ -88,6 +88,7 @@ _SECRET_NAME = re.compile(
     r"|(?:API|ACCESS|PRIVATE|SECRET|SIGNING|ENCRYPTION|AUTH|SERVICE|ACCOUNT|MASTER|DEPLOY|SSH)_?KEY"
     r"|TOKEN$|SECRET$|PASSWORD$|APIKEY$"
 )
+_URL_PASSWORD = re.compile(r"://[^\s/:@]{0,256}:([^\s/@]{1,512})@")
 _SECRET_MIN = 8
 _NOT_SECRET_NAMES = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK", "XAUTHORITY", "GIT_ASKPASS", "SSH_ASKPASS"})
 _COMMON_WORDS = frozenset(
@@ -145,8 +146,12 @@ def is_blocked(name: str) -> bool:
 
 
 def secret_values(env: Mapping[str, str]) -> tuple[str, ...]:
-    """Values to mask: of variables whose names look secret, 8 characters or more, not a common word, not a path."""
-    found = {
+    """Values to mask: of variables whose names look secret, and passwords in URLs of any variable.
+
+    8 characters or more, not a common word, not a path.
+    """
+    passwords = {match[1] for value in env.values() for match in _URL_PASSWORD.finditer(value)}
+    found = {password for password in passwords if len(password) >= _SECRET_MIN} | {
         value.strip()
         for name, value in env.items()
         if name not in _NOT_SECRET_NAMES

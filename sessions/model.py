@@ -93,7 +93,10 @@ class SessionEnd:
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """What the folder says. `host` and `child` are None before they exist. `end` is set in terminal states."""
+    """What the folder says. `host` and `child` are None before they exist. `end` is set in terminal states.
+
+    `degraded`: no terminal could be made, so the driver is pipe though a pty was asked for.
+    """
 
     id: SessionId
     kind: Kind
@@ -108,6 +111,7 @@ class SessionRecord:
     socket: str | None = None
     end: SessionEnd | None = None
     stalled: bool = False
+    degraded: bool = False
     marker: str = ""
     close_bound_s: float = 10.0
     labels: Mapping[str, str] = field(default_factory=dict)

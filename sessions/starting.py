@@ -77,7 +77,9 @@ def _start(launch: Launch, path: Path, folder: int, socket_dir: Path) -> subproc
     try:
         folders.write_whole(folder, folders.TOKEN, token.encode())
         folders.write_json(folder, folders.RECORD, record)
-        host, answer = _spawn(_specification(launch, path, record, token, masked, lock), folder, lock)
+        host, answer = _spawn(
+            _specification(launch, path, record, token, masked, lock), folder, lock, launch.session_id
+        )
         if not answer.get("ok"):
             _refuse(launch, path, folder, host, answer)
         return host
@@ -142,13 +144,13 @@ def _specification(
     return json.dumps(spec).encode("ascii")
 
 
-def _spawn(spec: bytes, folder: int, lock: int) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
+def _spawn(spec: bytes, folder: int, lock: int, session_id: str) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
     """The host process and its first line; an empty answer when it ended or said nothing in time."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     errors = os.open(folders.HOST_ERRORS, flags, 0o600, dir_fd=folder)
     try:
         host = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", bootstrap()],
+            [sys.executable, "-I", "-S", "-c", bootstrap(), session_id],  # the last word is for people who look at ps
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

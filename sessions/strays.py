@@ -68,7 +68,7 @@ def search(traces: Traces) -> Found:
     processes = process.every()
     mine = process.ancestors(os.getpid(), processes)
     # A host above ourselves does not count: it adopts what our own hosts lost.
-    hosts = {pid for pid in processes if pid not in mine and _is_host(pid)}
+    hosts = {pid for pid in processes if pid not in mine and is_host(pid)}
     uid = os.geteuid()
     candidates = [
         one
@@ -220,10 +220,11 @@ def _is_adopted_daemon(one: Stat, processes: dict[int, Stat], matched: set[int],
 
 
 def _adopts(one: Stat) -> bool:
-    return one.pid == 1 or one.name in _ADOPTERS or _is_host(one.pid)
+    return one.pid == 1 or one.name in _ADOPTERS or is_host(one.pid)
 
 
-def _is_host(pid: int) -> bool:
+def is_host(pid: int) -> bool:
+    """Whether the process is a host of ours, by its command line."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123
             words = file.read(4096).split(b"\0")

@@ -12,6 +12,10 @@ from coordinate_agents.sessions.process import PR_SET_PDEATHSIG, prctl
 ROWS, COLUMNS = 40, 120
 
 
+class NoTerminal(OSError):
+    """The system has no pseudo terminal to give."""
+
+
 class Start:
     """What to execute: the file `executable`, which sees `argv`. `stdin` None: the terminal for a PTY, else empty."""
 
@@ -52,7 +56,7 @@ class Child:
 
 
 # Python ignores the first two, the host some of the others; an ignored signal would stay ignored in the agent.
-_RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
+_RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1)
 
 
 def prepare(start: Start, host_pid: int) -> None:

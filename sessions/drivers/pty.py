@@ -11,11 +11,12 @@ from collections.abc import Callable
 from errno import EINVAL
 from types import ModuleType
 
-from coordinate_agents.sessions.drivers.base import COLUMNS, ROWS, Child, Start, prepare, stdin_pipe
+from coordinate_agents.sessions.drivers.base import COLUMNS, ROWS, Child, NoTerminal, Start, prepare, stdin_pipe
 
 
 def spawn(start: Start) -> Child:
-    """Fork a PTY and execute. Blocks until exec succeeded or failed. Raises: OSError, also without a free PTY."""
+    """Fork a PTY and execute. Blocks until exec succeeded or failed. Raises: NoTerminal; OSError from chdir or exec."""
+    _try_terminal()
     library = _ptyprocess(start.ptyprocess_path)
     child_in = host_in = -1
     if start.stdin is not None:
@@ -39,6 +40,15 @@ def spawn(start: Start) -> Child:
     # Its destructor would wait, and signal a pid that may be somebody else's by then.
     terminal.closed = True
     return Child(terminal.pid, terminal.fd, host_in, terminal)
+
+
+def _try_terminal() -> None:
+    """The library does not say why it failed, so a terminal is made once before. Raises: NoTerminal."""
+    try:
+        for descriptor in os.openpty():
+            os.close(descriptor)
+    except OSError as error:
+        raise NoTerminal(error.errno, f"no terminal can be made: {error}") from error
 
 
 def _execution(start: Start, child_in: int, host: int) -> Callable[[], None]:

@@ -20,7 +20,7 @@ import time
 
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.drivers import DRIVERS
-from coordinate_agents.sessions.drivers.base import Start
+from coordinate_agents.sessions.drivers.base import Child, NoTerminal, Start
 from coordinate_agents.sessions.host.custody import Custody, Limits
 from coordinate_agents.sessions.host.output import Output
 from coordinate_agents.sessions.host.records import Record
@@ -29,13 +29,13 @@ from coordinate_agents.sessions.redact import Redactor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing is slow to load
-    from types import ModuleType
+    from collections.abc import Callable
     from typing import Any
 
 
 def main() -> None:
     umask = os.umask(0o077)
-    for number in (signal.SIGHUP, signal.SIGINT):
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)
     with os.fdopen(0, "rb", closefd=False) as file:
         spec = json.loads(file.read())
@@ -77,7 +77,7 @@ def _start(spec: dict[str, Any], umask: int, ready: int) -> Custody | None:
     start = Start(spec["executable"], spec["argv"], spec["cwd"], spec["env"], stdin, umask, spec["ptyprocess_path"])
     try:
         custody.serve(spec["socket"], spec["token"])
-        child = _driver(spec["driver"]).spawn(start)
+        child = _spawn(record, spec["driver"], start)
     except (OSError, ValueError) as error:
         message = re.sub(r"\[Errno \d+\] ", "", str(error))
         end: dict[str, object] = {"cause": "spawn-failed", "error": message}
@@ -89,9 +89,19 @@ def _start(spec: dict[str, Any], umask: int, ready: int) -> Custody | None:
     return custody
 
 
-def _driver(name: str) -> ModuleType:
+def _spawn(record: Record, driver: str, start: Start) -> Child:
+    """The child, on pipes where no terminal can be made; the record then says that the Session is degraded."""
+    try:
+        return _driver(driver)(start)
+    except NoTerminal:
+        record.changed(driver="pipe", degraded=True)
+        return _driver("pipe")(start)
+
+
+def _driver(name: str) -> Callable[[Start], Child]:
     __import__(DRIVERS[name])
-    return sys.modules[DRIVERS[name]]
+    spawn: Callable[[Start], Child] = sys.modules[DRIVERS[name]].spawn
+    return spawn
 
 
 def _say(ready: int, message: dict[str, object]) -> None:

@@ -2,6 +2,7 @@
 # ruff: noqa: ASYNC110, ASYNC220
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -118,6 +119,24 @@ async def test_marked_process_is_ended_as_a_stray_wherever_it_stands(hosts: Sess
     assert lives(pid)
     assert await hosts.end_strays(("mark-of-this-test",), ()) == ()
     assert not lives(pid)
+
+
+def terminals_can_be_hidden() -> bool:
+    words = ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/dev/pts"]
+    return shutil.which("unshare") is not None and subprocess.run(words, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not terminals_can_be_hidden(), reason="only somebody who may mount can hide the terminals")
+async def test_without_terminals_the_session_runs_on_pipes_and_says_so(hosts: SessionHosts, root: Path) -> None:
+    script = 'mount -t tmpfs none /dev/pts && exec "$@"'
+    words = [sys.executable, "-c", STARTER, str(root), str(hosts.socket_dir)]
+    with subprocess.Popen(
+        ["unshare", "-m", "sh", "-c", script, "sh", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as starter:
+        assert starter.communicate()[0] == b"here\nstarted\n"
+    record = (await hosts.look(ID)).record
+    assert record is not None
+    assert (record.driver, record.degraded, record.state) == ("pipe", True, "running")
 
 
 @pytest.mark.parametrize("delay_ms", [0, 5, 10, 20, 30, 40, 60, 80, 120])

@@ -108,5 +108,7 @@ def test_values_of_secret_looking_variables_are_found_and_no_others() -> None:
         "KEYBOARD": "de-latin1-nodeadkeys",
         "AUTHOR": "Ann Longer Name",
         "MONKEY": "not-a-secret-at-all",
+        "DATABASE_URL": "postgres://app:zebra-crossing@db/app",
+        "HTTP_PROXY": "http://u:short@proxy:8080",
     }
-    assert secret_values(env) == ("abcdefghij", "correct-horse", "ghx-0123456789", "sk-0123456789")
+    assert secret_values(env) == ("abcdefghij", "correct-horse", "ghx-0123456789", "sk-0123456789", "zebra-crossing")
