@@ -218,3 +218,22 @@ def test_strict_scope_refuses_what_observe_records(world: World) -> None:
         subtask = only(done.data)
         assert subtask["evidence"]["outsideScope"] == ["f-a"]
         assert bool(subtask["reason"]) == (policy != "observe")
+
+
+def test_values_of_configured_variables_reach_the_agent_and_no_record(world: World) -> None:
+    configure(world, f'test "$LEVEL" = "value-7f3a91c2"\n{COMMIT}', '    env: {LEVEL: "value-7f3a91c2"}')
+    done = world.run("graph-run", world.graph("subtasks: [{id: a, spec: x}]\n"), "--json")
+    assert done.code == 0, str(done)
+    state = world.root / ".git" / "coordinate-agents"
+    assert [path for path in state.rglob("*") if path.is_file() and b"value-7f3a91c2" in path.read_bytes()] == []
+
+
+def test_a_variable_that_is_gone_from_the_configuration_is_an_error_and_nothing_starts(world: World) -> None:
+    configure(world, COMMIT, '    env: {LEVEL: "2"}')
+    plan = world.graph("subtasks: [{id: a, spec: x}]\n")
+    assert world.run("graph-create", plan).code == 0
+    configure(world, COMMIT)
+    done = world.run("graph-run", "plan", "--json")
+    assert done.code == 2, str(done)
+    assert done.document["error"]["code"] == "INVALID_AGENT_CONFIG"
+    assert "LEVEL" in done.document["error"]["message"]

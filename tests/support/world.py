@@ -124,9 +124,13 @@ class World:
         path.write_text(text)
         return path
 
+    @staticmethod
+    def command(*arguments: str | Path) -> list[str]:
+        return [str(PROGRAM), *(str(argument) for argument in arguments)]
+
     def run(self, *arguments: str | Path, limit_s: float = RUN_LIMIT_S) -> Done:
         """Call the program in the checkout and wait for its end."""
-        argv = (str(PROGRAM), *(str(argument) for argument in arguments))
+        argv = self.command(*arguments)
         done = subprocess.run(
             argv,
             cwd=self.root,
@@ -136,13 +140,13 @@ class World:
             text=True,
             timeout=limit_s,
         )
-        return Done(argv[1:], done.returncode, done.stdout, done.stderr)
+        return Done(tuple(argv[1:]), done.returncode, done.stdout, done.stderr)
 
     def start(self, *arguments: str | Path) -> subprocess.Popen[bytes]:
         """Call the program and do not wait; its output goes to files in `place`."""
         with (self.place / "started.out").open("ab") as out:
             return subprocess.Popen(
-                [str(PROGRAM), *(str(argument) for argument in arguments)],
+                self.command(*arguments),
                 cwd=self.root,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
