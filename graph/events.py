@@ -29,6 +29,7 @@ class EvidenceSummary:
     checks: tuple[CheckOutcome, ...] = ()
     outside_scope: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

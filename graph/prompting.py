@@ -13,9 +13,9 @@ def prompt_of(context: Context, run: TaskRun, *, commit_by: CommitBy, feedback: 
     assignment = assignment_of(context, run, commit_by)
     if not feedback:
         return first_prompt(assignment, nonce=nonce)
-    outcomes = run.evidence.checks if run.evidence else ()
-    reasons = run.failure.message.split("; ") if run.failure else feedback.splitlines()
-    return fix_prompt(assignment, reasons, outcomes, nonce=nonce)
+    if run.evidence is None or not run.evidence.reasons:
+        return fix_prompt(assignment, feedback.splitlines(), nonce=nonce)
+    return fix_prompt(assignment, run.evidence.reasons, run.evidence.checks, nonce=nonce)
 
 
 def assignment_of(context: Context, run: TaskRun, commit_by: CommitBy) -> Assignment:

@@ -54,7 +54,7 @@ def recorded_refs(context: Context) -> Mapping[str, CommitId]:
 
 
 async def repair_refs(context: Context, subtask: SubtaskId) -> tuple[str, ...]:
-    """Restore Runtime refs of other finished subtasks; returns what `subtask` is to be blamed for, in words.
+    """Restore Runtime refs of other finished subtasks; returns the names that `subtask` is to be blamed for.
 
     A branch that moved forward holds more work and is left (the verified commit is what counts); one that was deleted
     or rewritten is set back, its strange tip kept. Blame falls on the subtask only when no other one was running.
@@ -74,9 +74,9 @@ async def repair_refs(context: Context, subtask: SubtaskId) -> tuple[str, ...]:
         return ()
     changed = await context.call(context.worktrees.restore_refs, damaged)
     others = [run.id for run in context.snapshot.runs.values() if run.state == "running" and run.id != subtask]
-    lines = tuple(f"runtime ref {name} was changed and is restored" for name in changed)
+    lines = tuple(f"restored: {name}" for name in changed)
     if others and lines:
         running = (subtask, *others)
         context.record(SharedChanged(lines[:100], fingerprint_of(lines, {}), tuple(running[:20])))
         return ()
-    return lines
+    return changed

@@ -53,7 +53,7 @@ async def verify(context: Context, effect: Verify) -> Event:
         branch=branch_name(context.graph_id, slug(subtask)),
         scope_policy=context.snapshot.graph.scope_policy,
         copied=context.config.copy,
-        shared=SharedFacts(restored=blamed),
+        shared=SharedFacts(restored=blamed, dangerous=context.snapshot.summary.shared_changes[:_PATHS_SHOWN]),
     )
     context.record(FactsRecorded(subtask, seen.head, tuple(_told(fact) for fact in facts)))
     crash_point("verify.facts")
@@ -153,6 +153,7 @@ def _summary(
         checks=checks,
         outside_scope=strays[:_PATHS_SHOWN],
         warnings=verdict.warnings[:10],
+        reasons=verdict.reasons[:20],
     )
 
 

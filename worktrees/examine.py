@@ -53,9 +53,9 @@ def examine(judge: Judge, request: ExamineRequest) -> Examination:
 
 
 def reread(judge: Judge, request: ExamineRequest) -> tuple[CommitId | None, int]:
-    """Fact 8: head and the number of dirty paths, read again. None when there is no head any more."""
+    """Fact 8: head and the number of dirty paths, read again. None when the branch is not checked out any more."""
     position = locate(judge.facts, request.worktree)
-    if position.head is None or judge.commit(position.head) != position.head:
+    if position.head is None or position.state != "on-branch" or judge.commit(position.head) != position.head:
         return None, 0
     dirty, _ = _dirt(judge, request, position.head, None)
     return position.head, len(dirty)

@@ -158,7 +158,8 @@ class GitWorktrees:
         return examine.reread(self._judge, request)
 
     def head_of(self, worktree: Worktree) -> CommitId | None:
-        return position.locate(self.facts, worktree).head
+        found = position.locate(self.facts, worktree)
+        return found.head if found.state == "on-branch" else None
 
     def commit_leftovers(self, request: CommitRequest) -> CommitOutcome:
         return commits.commit_leftovers(self._judge, request)

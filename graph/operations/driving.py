@@ -92,7 +92,7 @@ async def _run(engine: Engine, inbox: RequestInbox, request: DriveRequest) -> En
 def open_context(runtime: Runtime, graph_id: str, generation: int) -> Context:
     """Everything one drive needs, from the record. Raises: TASK_NOT_FOUND, STATE_TAMPERED."""
     row, snapshot = load_snapshot(runtime.store, graph_id)
-    config, frozen, worktree_root = recorded_config(row)
+    config, frozen, worktree_root = recorded_config(row, lambda: runtime.config)
     checks = snapshot.graph.max_checks or max(1, (os.cpu_count() or 1) // 4)
     context = Context(
         graph_id=GraphId(graph_id),
