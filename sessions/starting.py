@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import select
+import stat
 import subprocess
 import sys
 import time
@@ -43,6 +44,7 @@ def start_host(launch: Launch, sessions_root: Path, socket_dir: Path) -> subproc
     SESSION_START_FAILED when the host itself fails. After the last two the folder keeps a final record.
     """
     _check(launch)
+    _check_private(socket_dir)
     path = sessions_root / launch.session_id
     sessions_root.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.mkdir(mode=0o700, exist_ok=True)  # may hold the prompt already
@@ -91,6 +93,19 @@ def socket_path(socket_dir: Path, folder: Path) -> Path:
     """Where the Session's socket is: short, since a socket's path is limited to some hundred bytes."""
     digest = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
     return socket_dir / f"{digest[:20]}.sock"
+
+
+def _check_private(folder: Path) -> None:
+    """Make the sockets' folder; refuse one in which another user could put a socket in place of a host's."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    seen = folder.lstat()
+    if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid() or seen.st_mode & 0o022:
+        raise SessionError(
+            "SESSION_START_FAILED",
+            f"The folder for sockets, {folder}, can be written by other users; nothing was started.",
+            kept="nothing was started",
+            next=f"set XDG_RUNTIME_DIR to a private folder, or remove {folder}",
+        )
 
 
 def _check(launch: Launch) -> None:

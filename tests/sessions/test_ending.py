@@ -1,5 +1,5 @@
 """Trees that do not want to end, and what must not be ended with them."""
-# ruff: noqa: ASYNC110, ASYNC220
+# ruff: noqa: ASYNC110, ASYNC220, ASYNC240
 
 import os
 import shutil
@@ -167,6 +167,24 @@ async def test_starter_killed_at_any_moment_leaves_a_state_that_can_be_finished(
     assert await hosts.close(ID) == ()
     assert (await hosts.look(ID)).liveness == "ended"
     assert child is None or not process.is_same(child.pid, child.start_ticks)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o720])
+async def test_folder_for_sockets_that_others_can_write_is_refused(root: Path, tmp_path: Path, mode: int) -> None:
+    sockets = tmp_path / "sockets"
+    sockets.mkdir()
+    sockets.chmod(mode)
+    with pytest.raises(SessionError) as caught:
+        await SessionHosts(root, runtime_dir=sockets).start(launch("s1", "silent.sh"))
+    assert caught.value.code == "SESSION_START_FAILED"
+    assert not root.exists()
+
+
+async def test_folder_for_sockets_with_a_long_path_is_replaced_by_a_short_one(root: Path, tmp_path: Path) -> None:
+    hosts = SessionHosts(root, runtime_dir=tmp_path / ("long" * 30))
+    await hosts.start(launch("s1", "dies-at-once.sh", "3"))
+    assert (await hosts.wait(ID)).exit_code == 3
+    assert hosts.socket_dir == Path(os.environ["XDG_RUNTIME_DIR"]) / "coordinate-agents"
 
 
 @pytest.mark.parametrize("name", ["../s1", "a/b", "", ".", "s1\n", "-x", "x" * 300])
