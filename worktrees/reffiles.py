@@ -6,12 +6,14 @@ packs a ref first and removes the loose file afterwards, so the other order coul
 """
 
 import contextlib
+import functools
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from coordinate_agents.worktrees.model import CommitId
@@ -50,14 +52,36 @@ def read_ref(common: Path, name: str) -> CommitId | None:
     return None if found is None else found.commit
 
 
+def read_direct(common: Path, name: str) -> CommitId | None:
+    """The object that a full ref name holds itself; None when there is none, or the ref is symbolic or broken."""
+    path = common / name
+    text = read_small(path)
+    if text is None:
+        return None if os.path.lexists(path) and not path.is_dir() else packed_refs(common).get(name)
+    return text.strip() if _OID.fullmatch(text.strip()) else None
+
+
 def read_refs(common: Path, prefix: str) -> dict[str, CommitId]:
-    """Every direct ref below the prefix (which ends in `/`): full name to object id."""
+    """Every direct ref below the prefix (which ends in `/`): full name to object id.
+
+    A symbolic or broken loose ref hides a packed one of its name, as it does for git.
+    """
     loose = dict(_loose_refs(common, prefix))
-    return {name: oid for name, oid in packed_refs(common).items() if name.startswith(prefix)} | loose
+    found = {name: oid for name, oid in packed_refs(common).items() if name.startswith(prefix)} | loose
+    return {name: oid for name, oid in found.items() if oid}
 
 
-def packed_refs(common: Path) -> dict[str, CommitId]:
-    """Everything in packed-refs."""
+def packed_refs(common: Path) -> Mapping[str, CommitId]:
+    """Everything in packed-refs. Kept until the file is another: git replaces it by rename."""
+    try:
+        found = (common / "packed-refs").stat()
+    except OSError:
+        return {}
+    return _parse_packed(common, (found.st_ino, found.st_size, found.st_mtime_ns))
+
+
+@functools.lru_cache(maxsize=4)
+def _parse_packed(common: Path, _fingerprint: tuple[int, int, int]) -> Mapping[str, CommitId]:
     data = _read(common / "packed-refs", MAX_PACKED_BYTES)
     if not data:
         return {}
@@ -66,7 +90,7 @@ def packed_refs(common: Path) -> dict[str, CommitId]:
         oid, _, name = line.partition(" ")
         if name and _OID.fullmatch(oid):
             refs[name] = oid
-    return refs
+    return MappingProxyType(refs)
 
 
 def reflog_commits(log: Path) -> tuple[CommitId, ...]:
@@ -106,13 +130,16 @@ def _is_plain(name: str) -> bool:
 
 
 def _loose_refs(common: Path, prefix: str) -> Iterator[tuple[str, CommitId]]:
+    """Loose refs below the prefix; the value of a symbolic or broken one is empty."""
     top = common / prefix
     for folder, _, names in os.walk(top):
         for name in names:
+            if name.endswith(".lock"):
+                continue
             path = Path(folder, name)
             text = (read_small(path) or "").strip()
-            if _OID.fullmatch(text):
-                yield path.relative_to(common).as_posix(), text
+            if text or os.path.lexists(path):  # else it was packed or deleted since the folder was listed
+                yield path.relative_to(common).as_posix(), text if _OID.fullmatch(text) else ""
 
 
 def _read(path: Path, limit: int) -> bytes | None:

@@ -4,14 +4,14 @@ Runtime refs are few and read from their files (refs of the files backend; refta
 opened); all others are asked of git once. Never follows a symbolic ref: an agent could aim a Runtime branch at `main`.
 """
 
-import functools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from coordinate_agents.worktrees import reffiles
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.files import read_regular
 from coordinate_agents.worktrees.judge import Judge
@@ -20,9 +20,7 @@ from coordinate_agents.worktrees.model import BRANCH_PREFIX, PIN_PREFIX, CommitI
 # Tips of user refs are pinned under this name, which no subtask can have (a slug never begins with "+").
 TIPS_SLUG: Final = "+tips"
 
-_MAX_PACKED_BYTES: Final = 512 << 20
 _OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_PACKED: Final = re.compile(rb"^([0-9a-f]{40,64}) (refs/(?:heads/)?coordinate-agents/[^\n]+)$", re.M)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +66,21 @@ def runtime_refs(judge: Judge, graph: str) -> dict[str, CommitId]:
 
 
 def read_refs(common_dir: str, folders: Iterable[str]) -> dict[str, CommitId]:
-    """Runtime refs at or below these names, sorted by name. A symbolic or broken ref is left out."""
-    folders = tuple(folders)
-    # Loose before packed: `pack-refs` writes the packed file before it removes loose ones, so none is missed.
-    loose = {name: oid for folder in folders for name, oid in _loose(Path(common_dir), folder)}
-    packed = _packed(common_dir)
-    below = tuple(f"{folder}/" for folder in folders)
-    found = {name: oid for name, oid in packed.items() if name in folders or name.startswith(below)}
-    found |= loose
-    return {name: oid for name, oid in sorted(found.items()) if oid}
+    """Runtime refs below these names, sorted by name. A symbolic or broken ref is left out."""
+    found = (reffiles.read_refs(Path(common_dir), f"{folder}/") for folder in folders)
+    return dict(sorted((name, oid) for refs in found for name, oid in refs.items()))
 
 
 def read_ref(common_dir: str, name: str) -> CommitId | None:
     """One Runtime ref; None when it does not exist, or is symbolic or broken."""
-    text = read_regular(Path(common_dir, name), 1024)
-    if text is not None:
-        oid = text.strip().decode("ascii", "replace")
-        return oid if is_oid(oid) else None
-    return _packed(common_dir).get(name)
+    return reffiles.read_direct(Path(common_dir), name)
 
 
 def change_refs(judge: Judge, changes: Sequence[RefChange]) -> None:
     """Apply all changes or none, in one git call. Raises: WORKTREE_CONFLICT when a ref is not as expected."""
     if not changes:
         return
-    for change in changes:
-        assert is_runtime_ref(change.name), change.name
+    _require_ours(change.name for change in changes)
     zero = "0" * (64 if judge.facts.object_format == "sha256" else 40)
     text = "".join(_command(change, zero) for change in changes)
     result = judge.user_git("update-ref", "-z", "--stdin", stdin=os.fsencode(text), ok=(0, 1, 128))
@@ -106,14 +93,13 @@ def change_refs(judge: Judge, changes: Sequence[RefChange]) -> None:
 def restore_refs(judge: Judge, wanted: Mapping[str, CommitId]) -> tuple[str, ...]:
     """Set Runtime refs to these values; returns the names that were different, sorted."""
     common_dir = judge.facts.common_dir
-    foreign = [name for name in wanted if not is_runtime_ref(name)]
-    if foreign:
-        raise WorktreeError("INTERNAL_ERROR", f"{foreign[0]} is not a ref of the Runtime.")
-    now = read_refs(common_dir, wanted)
+    _require_ours(wanted)
+    now = {name: read_ref(common_dir, name) for name in wanted}
     changes = [
-        RefChange(name, oid, now.get(name) or (None if Path(common_dir, name).is_file() else ""))
+        # What is there but not direct (symbolic, broken) has no value to compare with: it is replaced as it is.
+        RefChange(name, oid, now[name] or (None if os.path.lexists(Path(common_dir, name)) else ""))
         for name, oid in sorted(wanted.items())
-        if now.get(name) != oid
+        if now[name] != oid
     ]
     change_refs(judge, changes)
     return tuple(change.name for change in changes)
@@ -139,6 +125,12 @@ def check_names(judge: Judge, graph: str, slugs: Sequence[str], known: frozenset
             raise _in_the_way(branch, branch.removeprefix("refs/heads/"))
 
 
+def _require_ours(names: Iterable[str]) -> None:
+    foreign = next((name for name in names if not is_runtime_ref(name)), None)
+    if foreign is not None:
+        raise WorktreeError("INTERNAL_ERROR", f"{foreign} is not a ref of the Runtime.", kept="no ref was changed")
+
+
 def _in_the_way(name: str, wanted: str) -> WorktreeError:
     short = name.removeprefix("refs/heads/")
     kind = "branch" if name.startswith("refs/heads/") else "ref"
@@ -160,37 +152,3 @@ def _command(change: RefChange, zero: str) -> str:
             return f"{option}update {name}\0{new}\0\0"
         case RefChange(name, new, old):
             return f"{option}update {name}\0{new}\0{old or zero}\0"
-
-
-def _loose(common: Path, folder: str) -> Iterator[tuple[str, CommitId]]:
-    """Loose refs at or below a name; a symbolic one is given with an empty value, so that it hides a packed one."""
-    top = common / folder
-    if top.is_file():
-        yield folder, read_ref(str(common), folder) or ""
-        return
-    for path, _, names in os.walk(top):
-        for name in names:
-            if name.endswith(".lock"):
-                continue
-            text = read_regular(Path(path, name), 1024)
-            if text is None:
-                continue
-            oid = text.strip().decode("ascii", "replace")
-            yield os.path.relpath(Path(path, name), common), oid if is_oid(oid) else ""
-
-
-def _packed(common_dir: str) -> Mapping[str, CommitId]:
-    try:
-        found = Path(common_dir, "packed-refs").stat()
-    except OSError:
-        return {}
-    return _parse_packed(common_dir, (found.st_ino, found.st_size, found.st_mtime_ns))
-
-
-@functools.lru_cache(maxsize=8)
-def _parse_packed(common_dir: str, _fingerprint: tuple[int, int, int]) -> Mapping[str, CommitId]:
-    """Runtime refs of the packed file. It is replaced by rename, so (inode, size, time) names one content."""
-    text = read_regular(Path(common_dir, "packed-refs"), _MAX_PACKED_BYTES) or b""
-    if b"coordinate-agents/" not in text:
-        return {}
-    return {os.fsdecode(name): oid.decode() for oid, name in _PACKED.findall(text)}

@@ -76,6 +76,23 @@ def test_symbolic_runtime_ref_is_restored_without_moving_its_target(repo: Path, 
     assert trees.runtime_refs("g1") == {API: first}
 
 
+def test_link_in_place_of_a_runtime_ref_is_no_value_and_its_target_is_kept(
+    repo: Path, trees: GitWorktrees, tmp_path: Path
+) -> None:
+    first, second = head(repo), commit_file(repo, "b.txt", "b\n")
+    git(repo, "update-ref", API, first)
+    git(repo, "pack-refs", "--all")
+    (tmp_path / "target").write_text(f"{second}\n")
+    (repo / ".git" / API).parent.mkdir(parents=True, exist_ok=True)
+    (repo / ".git" / API).symlink_to(tmp_path / "target")
+    assert trees.runtime_refs("g1") == {}
+
+    assert trees.restore_refs({API: first}) == (API,)
+
+    assert trees.runtime_refs("g1") == {API: first}
+    assert (tmp_path / "target").read_text() == f"{second}\n"
+
+
 def test_refs_of_the_user_are_never_restored(repo: Path, trees: GitWorktrees) -> None:
     with pytest.raises(WorktreeError):
         trees.restore_refs({"refs/heads/main": head(repo)})
