@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.worktrees.errors import WorktreeError
-from coordinate_agents.worktrees.git import end_group
+from coordinate_agents.worktrees.process import end_group
 
 ANSWER_TIMEOUT_S: Final = 30.0
 _MAX_ANSWER: Final = 1 << 16

@@ -32,104 +32,11 @@ from coordinate_agents.worktrees.git import (
     run,
     start,
 )
+from coordinate_agents.worktrees.judge_settings import CONFIG, ENVIRONMENT, USER_OVERRIDES
 from coordinate_agents.worktrees.model import RepositoryFacts
-
-# Who writes reflog entries of Runtime refs; commits name their author themselves.
-RUNTIME_NAME: Final = "coordinate-agents"
-RUNTIME_EMAIL: Final = "coordinate-agents@localhost"
 
 # A temporary index that a killed process left is removed by the next one that opens the judge after this time.
 _STALE_S: Final = 24 * 3600.0
-
-_CONFIG: Final = """\
-[core]
-	repositoryformatversion = {version}
-	bare = true
-	logAllRefUpdates = false
-	hooksPath = /dev/null
-	fsmonitor = false
-	commitGraph = false
-	multiPackIndex = false
-	untrackedCache = false
-	splitIndex = false
-	attributesFile = /dev/null
-	excludesFile = /dev/null
-	quotePath = false
-	pager = cat
-	editor = false
-[extensions]
-	objectFormat = {object_format}
-[gc]
-	auto = 0
-[maintenance]
-	auto = false
-[commit]
-	gpgSign = false
-[tag]
-	gpgSign = false
-[credential]
-	helper =
-[protocol]
-	allow = never
-[merge]
-	directoryRenames = false
-	renames = true
-	renormalize = false
-	renameLimit = 7000
-	conflictStyle = merge
-[diff]
-	renames = true
-	renameLimit = 7000
-	algorithm = myers
-	ignoreSubmodules = none
-	noprefix = false
-	mnemonicPrefix = false
-[index]
-	version = 2
-	sparse = false
-	threads = 1
-[submodule]
-	recurse = false
-[feature]
-	manyFiles = false
-[advice]
-	detachedHead = false
-"""
-
-_ENVIRONMENT: Final = {
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_GRAFT_FILE": os.devnull,
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_ALLOW_PROTOCOL": "none",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_ADVICE": "0",
-    "GIT_EDITOR": "false",
-    "GIT_PAGER": "cat",
-    "GIT_AUTHOR_NAME": RUNTIME_NAME,
-    "GIT_AUTHOR_EMAIL": RUNTIME_EMAIL,
-    "GIT_COMMITTER_NAME": RUNTIME_NAME,
-    "GIT_COMMITTER_EMAIL": RUNTIME_EMAIL,
-    "LC_ALL": "C",
-}
-
-# What overrides the user's shared configuration where the user's git dir must be touched.
-_USER_OVERRIDES: Final = (
-    ("core.hooksPath", os.devnull),
-    ("core.fsmonitor", "false"),
-    ("core.commitGraph", "false"),
-    ("core.multiPackIndex", "false"),
-    ("core.attributesFile", os.devnull),
-    ("gc.auto", "0"),
-    ("maintenance.auto", "false"),
-    ("worktree.guessRemote", "false"),
-    # With relative paths git writes an extension into the user's configuration.
-    ("worktree.useRelativePaths", "false"),
-    ("protocol.allow", "never"),
-)
 
 
 class Judge:
@@ -139,7 +46,7 @@ class Judge:
         self.facts = facts
         self.git_dir = str(Path(facts.state_dir) / "judge")
         self._objects = str(Path(facts.common_dir) / "objects")
-        self._environment = inherited_environment() | _ENVIRONMENT
+        self._environment = inherited_environment() | ENVIRONMENT
         self._reader = ObjectReader(self._start_reader)
         self._lock = threading.Lock()
         self._seen: tuple[object, ...] = ()
@@ -209,7 +116,7 @@ class Judge:
         environment = dict(self._environment)
         environment["GIT_DIR"] = git_dir or self.facts.common_dir
         environment["GIT_COMMON_DIR"] = self.facts.common_dir
-        environment |= config_environment(_USER_OVERRIDES)
+        environment |= config_environment(USER_OVERRIDES)
         return run(
             args,
             env=environment,
@@ -290,7 +197,7 @@ class Judge:
 
     def _fixed_files(self) -> dict[str, bytes]:
         object_format = self.facts.object_format
-        config = _CONFIG.format(version=1, object_format=object_format)
+        config = CONFIG.format(version=1, object_format=object_format)
         alternates = "".join(f"{quote_path(path)}\n" for path in (self._objects, *_user_alternates(self._objects)))
         return {
             "HEAD": b"ref: refs/heads/none\n",

@@ -14,7 +14,8 @@ from typing import Final
 from coordinate_agents.worktrees import resolutions
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.history import Commit
-from coordinate_agents.worktrees.judge import RUNTIME_EMAIL, RUNTIME_NAME, Judge
+from coordinate_agents.worktrees.judge import Judge
+from coordinate_agents.worktrees.judge_settings import RUNTIME_EMAIL, RUNTIME_NAME
 from coordinate_agents.worktrees.model import CommitId, Head, MergeConflict
 from coordinate_agents.worktrees.rules import lines_file, rules_of
 

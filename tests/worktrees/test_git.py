@@ -9,6 +9,7 @@ import pytest
 
 from coordinate_agents.worktrees import git
 from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.process import MAX_ERROR_BYTES
 
 
 def alias(script: str) -> list[str]:
@@ -120,7 +121,7 @@ def test_more_output_than_allowed_is_an_error_and_ends_git(tmp_path: Path) -> No
 def test_endless_error_output_is_cut_and_not_an_error() -> None:
     result = git.run(alias("yes | head -c 5000000 >&2; echo last"), env=environment())
     assert result.text == "last"
-    assert len(result.err) <= git.MAX_ERROR_BYTES + 1
+    assert len(result.err) <= MAX_ERROR_BYTES + 1
 
 
 def test_folder_that_is_gone_is_an_error(tmp_path: Path) -> None:
