@@ -4,6 +4,7 @@ Lines worth keeping (verified, failed, conflicts) are printed above and scroll a
 is drawn again a few times a second by rich's own thread. That thread reads only `_View`, under its lock.
 """
 
+import heapq
 import threading
 import time as clock
 from dataclasses import dataclass, field
@@ -43,7 +44,7 @@ class _View:
     started: float = 0.0
     counts: dict[str, int] = field(default_factory=dict)
     running: dict[SubtaskId, _Running] = field(default_factory=dict)
-    attention: dict[str, str] = field(default_factory=dict)
+    attention: list[str] = field(default_factory=list)
     integration: str = "none"
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -56,7 +57,7 @@ class _View:
             yield line
 
     def _lines(self, room: int) -> list[Text]:
-        lines = [Text(f"! {text}", style="bold yellow") for text in list(self.attention.values())[-MAX_ATTENTION:]]
+        lines = [Text(f"! {text}", style="bold yellow") for text in self.attention]
         left = room - len(lines) - 1
         running = sorted(self.running.items(), key=lambda item: (item[1].since, item[0]))
         shown = running if len(running) <= left else running[: max(0, left - 1)]
@@ -122,8 +123,10 @@ class LiveProgress:
                 self._view.running[subtask].last_line = visible(last_line, limit=200)
 
     def end(self, snapshot: Snapshot) -> None:
+        """Leave the terminal as it was, also after something broke: the cursor must come back."""
         try:
             self._live.stop()
+            self._console.print()
         except Exception:
             self.is_broken = True
 
@@ -143,14 +146,11 @@ class LiveProgress:
             self._view.attention = _attention(snapshot)
 
 
-def _attention(snapshot: Snapshot) -> dict[str, str]:
-    """What needs a person, oldest first, by subtask."""
-    found: dict[str, str] = {}
-    for subtask in sorted(snapshot.frontier.members("running")):
-        if snapshot.runs[subtask].phase == "awaiting-input":
-            found[subtask] = f"{subtask} waits for a person"
-    for subtask in sorted(snapshot.frontier.members("failed")):
-        found[subtask] = f"{subtask} failed: {visible(snapshot.runs[subtask].reason or '', limit=200)}"
-    if snapshot.summary.shared_changes:
-        found[""] = "the shared git state was changed"
-    return found
+def _attention(snapshot: Snapshot) -> list[str]:
+    """The most urgent of what needs a person: the graph itself, who waits, what failed; of each the first by id."""
+    found = ["the shared git state was changed"] if snapshot.summary.shared_changes else []
+    waiting = [each for each in snapshot.frontier.members("running") if snapshot.runs[each].phase == "awaiting-input"]
+    found += [f"{each} waits for a person" for each in heapq.nsmallest(MAX_ATTENTION, waiting)]
+    for each in heapq.nsmallest(MAX_ATTENTION, snapshot.frontier.members("failed")):
+        found.append(f"{each} failed: {visible(snapshot.runs[each].reason or '', limit=200)}")
+    return found[:MAX_ATTENTION]

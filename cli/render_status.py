@@ -118,10 +118,12 @@ def _integration(integration: Mapping[str, Any] | None) -> list[str]:
 
 
 def _next(data: Mapping[str, Any]) -> list[str]:
-    """What a person would do next, where the state alone says it."""
+    """What the verb advises; else what a person would do next, where the state alone says it."""
     graph, state = data["graph"]["id"], data["graph"]["state"]
     if data.get("advice"):
         return ["", *(cell(line) for line in data["advice"])]
+    if "cursor" in data:  # graph-run --detach
+        return ["", f"Driven in the background. Wait for its end: {PROGRAM} graph-wait {graph}"]
     if data["graph"]["driver"]:
         return []
     running = data.get("frontier", {}).get("running", 0)
