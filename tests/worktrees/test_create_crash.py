@@ -98,6 +98,19 @@ def test_folder_that_appeared_after_a_killed_creation_is_kept(repo: Path, root: 
         assert (path / "mine").read_text() == "mine"
 
 
+def test_files_that_somebody_put_into_a_half_made_folder_are_kept(repo: Path, root: str, tmp_path: Path) -> None:
+    base = git(repo, "rev-parse", "HEAD")
+    create_and_die(tmp_path, repo, root, base, nonce="n1", at="add", when="before")
+    with GitWorktrees.open(str(repo)) as trees:
+        path = Path(os.path.realpath(root), trees.facts.key, "g1", "api")
+        (path / "mine").write_text("mine")
+        for nonce in ("n1", "n2"):
+            with pytest.raises(WorktreeError) as raised:
+                trees.create("g1", "api", base, root=root, nonce=nonce)
+            assert raised.value.code == "WORKTREE_CONFLICT"
+        assert (path / "mine").read_text() == "mine"
+
+
 def test_record_that_a_power_cut_took_is_replaced_by_the_callers_nonce(
     repo: Path, root: str, tmp_path: Path, trees: GitWorktrees
 ) -> None:
