@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hosts import lives, until
@@ -11,17 +13,28 @@ from hosts import lives, until
 from coordinate_agents.sessions import process
 
 
+@contextmanager
+def running(*words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that leads its own group, which is ended in any case."""
+    child = subprocess.Popen(words, start_new_session=True)
+    try:
+        yield child
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
 def test_name_with_spaces_and_parentheses_is_read_whole(tmp_path: Path) -> None:
     program = tmp_path / "a) R (b c"
     program.symlink_to("/bin/sleep")
-    with subprocess.Popen([str(program), "600"]) as child:
+    with running(str(program), "600") as child:
         seen = until(lambda: (s := process.stat(child.pid)) and s.name == "a) R (b c" and s)
-        assert (seen.parent, seen.state in "SR", str(seen)) == (os.getpid(), True, f"{child.pid} a) R (b c")
-        child.kill()
+        assert (seen.parent, seen.is_zombie, str(seen)) == (os.getpid(), False, f"{child.pid} a) R (b c")
 
 
 def test_signal_reaches_the_process_it_was_meant_for() -> None:
-    with subprocess.Popen(["sleep", "600"]) as child:
+    with running("sleep", "600") as child:
         seen = process.stat(child.pid)
         assert seen is not None
         assert process.send(seen, signal.SIGTERM)
@@ -30,18 +43,17 @@ def test_signal_reaches_the_process_it_was_meant_for() -> None:
 
 
 def test_pid_that_was_given_to_another_process_is_not_signalled() -> None:
-    with subprocess.Popen(["sleep", "600"]) as child:
+    with running("sleep", "600") as child:
         seen = process.stat(child.pid)
         assert seen is not None
         seen.start_ticks -= 1
         assert not process.send(seen, signal.SIGKILL)
         assert not process.is_same(child.pid, seen.start_ticks)
         assert child.poll() is None
-        child.kill()
 
 
 def test_zombie_is_not_alive() -> None:
-    with subprocess.Popen(["true"]) as child:
+    with running("true") as child:
         until(lambda: not lives(child.pid))
         seen = process.stat(child.pid)
         assert seen is not None
@@ -51,11 +63,10 @@ def test_zombie_is_not_alive() -> None:
 
 def test_descendants_are_found_nearest_first_and_ancestors_upwards() -> None:
     script = "sh -c 'sleep 600 & wait' & wait"
-    with subprocess.Popen(["sh", "-c", script], start_new_session=True) as child:
+    with running("sh", "-c", script) as child:
         tree = until(lambda: (t := process.descendants(child.pid, process.every())) and len(t) == 2 and t)
         assert [one.name for one in tree] == ["sh", "sleep"]
         assert {os.getpid(), child.pid, tree[0].pid} <= process.ancestors(tree[1].pid, process.every())
-        os.killpg(child.pid, signal.SIGKILL)
 
 
 def test_host_modules_load_nothing_slow() -> None:
