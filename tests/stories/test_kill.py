@@ -7,35 +7,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from stories import TWELVE, TWELVE_NAMES, assert_twelve_whole
 from world import World, until
 
 pytestmark = pytest.mark.story
-
-# Three layers of four; every subtask builds on two of the layer before.
-LAYERS = [[f"{layer}{number}" for number in range(4)] for layer in "abc"]
-NAMES = [name for layer in LAYERS for name in layer]
-PREREQUISITES = {
-    name: [LAYERS[depth - 1][n], LAYERS[depth - 1][(n + 1) % 4]] if depth else []
-    for depth, layer in enumerate(LAYERS)
-    for n, name in enumerate(layer)
-}
-PLAN = "id: twelve\nsubtasks:\n" + "".join(
-    f"  - {{id: {name}, spec: x, dependsOn: {needs}}}\n" for name, needs in PREREQUISITES.items()
-)
-
-
-def _assert_whole(world: World, before: dict[str, str]) -> None:
-    """The one right end: all twelve verified and integrated, never two agents at once, nothing left."""
-    data = world.status("twelve")
-    assert {item["id"]: item["state"] for item in data["subtasks"]} == dict.fromkeys(NAMES, "SUCCEEDED")
-    assert world.files("coordinate-agents/twelve/integration") == {
-        "README.md": "# sample",
-        **{f"f-{name}": name for name in NAMES},
-    }
-    assert [line for line in world.log_lines() if line[0] == "overlap"] == []
-    assert sorted({line[1] for line in world.log_lines() if line[0] == "end"}) == sorted(NAMES)
-    assert world.user_state() == before
-    world.assert_nothing_left("twelve")
 
 
 def _run_until(world: World, plan: Path, lines: int) -> None:
@@ -51,7 +26,7 @@ def _starts(world: World, subtask: str) -> int:
 
 
 def test_the_driver_killed_in_the_middle_the_agents_go_on_and_the_same_command_finishes(world: World) -> None:
-    plan, before = world.graph(PLAN), world.user_state()
+    plan, before = world.graph(TWELVE), world.user_state()
     world.hold("b1", "b2")
     run = world.start("graph-run", plan, "--integrate")
     world.wait_for_start("b1")
@@ -65,12 +40,12 @@ def test_the_driver_killed_in_the_middle_the_agents_go_on_and_the_same_command_f
     until(lambda: _starts(world, "c0") or None, "c0, which needs b0 and b1, starts under the second driver")
     world.release("b2")
     assert again.wait(60) == 0, world.said()
-    _assert_whole(world, before)
-    assert {name: _starts(world, name) for name in NAMES} == dict.fromkeys(NAMES, 1)
+    assert_twelve_whole(world, before)
+    assert {name: _starts(world, name) for name in TWELVE_NAMES} == dict.fromkeys(TWELVE_NAMES, 1)
 
 
 def test_a_host_killed_takes_its_agent_along_and_the_same_command_finishes(world: World) -> None:
-    plan, before = world.graph(PLAN), world.user_state()
+    plan, before = world.graph(TWELVE), world.user_state()
     world.hold("b1")
     run = world.start("graph-run", plan, "--integrate")
     agent = psutil.Process(world.wait_for_start("b1"))
@@ -82,11 +57,11 @@ def test_a_host_killed_takes_its_agent_along_and_the_same_command_finishes(world
     world.release("b1")
     again = world.run("graph-run", plan, "--integrate")
     assert again.code == 0, str(again)
-    _assert_whole(world, before)
+    assert_twelve_whole(world, before)
 
 
 def test_an_agent_killed_is_reported_and_the_same_command_finishes(world: World) -> None:
-    plan, before = world.graph(PLAN), world.user_state()
+    plan, before = world.graph(TWELVE), world.user_state()
     world.hold("b1")
     run = world.start("graph-run", plan, "--integrate")
     os.kill(world.wait_for_start("b1"), signal.SIGKILL)
@@ -99,11 +74,11 @@ def test_an_agent_killed_is_reported_and_the_same_command_finishes(world: World)
     world.release("b1")
     again = world.run("graph-run", plan, "--integrate")
     assert again.code == 0, str(again)
-    _assert_whole(world, before)
+    assert_twelve_whole(world, before)
 
 
 def test_driver_and_hosts_and_agents_killed_together_the_same_command_finishes(world: World) -> None:
-    plan, before = world.graph(PLAN), world.user_state()
+    plan, before = world.graph(TWELVE), world.user_state()
     world.hold("b0", "b1")
     run = world.start("graph-run", plan, "--integrate")
     agents = [psutil.Process(world.wait_for_start(name)) for name in ("b0", "b1")]
@@ -116,12 +91,12 @@ def test_driver_and_hosts_and_agents_killed_together_the_same_command_finishes(w
     world.release("b0", "b1")
     again = world.run("graph-run", plan, "--integrate")
     assert again.code == 0, str(again)
-    _assert_whole(world, before)
+    assert_twelve_whole(world, before)
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_the_driver_killed_again_and_again_still_comes_to_the_same_end(world: World, step: int) -> None:
-    plan, before = world.graph(PLAN), world.user_state()
+    plan, before = world.graph(TWELVE), world.user_state()
     for lines in range(step, 24, 5):
         run = world.start("graph-run", plan, "--integrate")
         until(
@@ -131,5 +106,5 @@ def test_the_driver_killed_again_and_again_still_comes_to_the_same_end(world: Wo
         run.wait(10)
     last = world.run("graph-run", plan, "--integrate")
     assert last.code == 0, str(last)
-    _assert_whole(world, before)
-    assert {name: _starts(world, name) for name in NAMES} == dict.fromkeys(NAMES, 1)
+    assert_twelve_whole(world, before)
+    assert {name: _starts(world, name) for name in TWELVE_NAMES} == dict.fromkeys(TWELVE_NAMES, 1)

@@ -1,4 +1,4 @@
-"""Stories that several test files and scripts tell: a whole graph file with the one-commit agent."""
+"""Stories that several test files and scripts tell: twelve subtasks that get killed, a whole graph file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,18 @@ from pathlib import Path
 
 import yaml
 from world import RUN_LIMIT_S, World, git
+
+# Three layers of four; every subtask builds on two of the layer before.
+_LAYERS = [[f"{layer}{number}" for number in range(4)] for layer in "abc"]
+TWELVE_NAMES = [name for layer in _LAYERS for name in layer]
+_PREREQUISITES = {
+    name: [_LAYERS[depth - 1][n], _LAYERS[depth - 1][(n + 1) % 4]] if depth else []
+    for depth, layer in enumerate(_LAYERS)
+    for n, name in enumerate(layer)
+}
+TWELVE = "id: twelve\nsubtasks:\n" + "".join(
+    f"  - {{id: {name}, spec: x, dependsOn: {needs}}}\n" for name, needs in _PREREQUISITES.items()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +45,20 @@ class Shape:
         for name in self.prerequisites:
             fill(name)
         return before
+
+
+def assert_twelve_whole(world: World, before: dict[str, str]) -> None:
+    """The one right end: all twelve verified and integrated, never two agents at once, nothing left."""
+    data = world.status("twelve")
+    assert {item["id"]: item["state"] for item in data["subtasks"]} == dict.fromkeys(TWELVE_NAMES, "SUCCEEDED")
+    assert world.files("coordinate-agents/twelve/integration") == {
+        "README.md": "# sample",
+        **{f"f-{name}": name for name in TWELVE_NAMES},
+    }
+    assert [line for line in world.log_lines() if line[0] == "overlap"] == []
+    assert sorted({line[1] for line in world.log_lines() if line[0] == "end"}) == sorted(TWELVE_NAMES)
+    assert world.user_state() == before
+    world.assert_nothing_left("twelve")
 
 
 def shape(path: Path) -> Shape:
