@@ -96,8 +96,12 @@ async def test_killed_host_takes_the_child_with_it_and_the_rest_is_ended_before_
     await hosts.start(launch("s1", "ignores-signals.sh", ready, close_bound_s=1.0))
     text_of(ready)
     child = await child_of(hosts)
-    tree = process.descendants(child, process.every())
-    assert len(tree) == 3
+
+    def settled() -> list[process.Stat] | None:
+        tree = process.descendants(child, process.every())
+        return tree if [one.name for one in tree] == ["sh", "sleep", "sleep"] else None
+
+    tree = until(settled)
     kill_host(await host_of(hosts))
     until(lambda: not lives(child))
     facts = await hosts.look(ID)

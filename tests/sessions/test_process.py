@@ -65,7 +65,7 @@ def test_descendants_are_found_nearest_first_and_ancestors_upwards() -> None:
     script = "sh -c 'sleep 600 & wait' & wait"
     with running("sh", "-c", script) as child:
         tree = until(lambda: (t := process.descendants(child.pid, process.every())) and len(t) == 2 and t)
-        assert [one.name for one in tree] == ["sh", "sleep"]
+        until(lambda: [one.name for one in process.descendants(child.pid, process.every())] == ["sh", "sleep"])
         assert {os.getpid(), child.pid, tree[0].pid} <= process.ancestors(tree[1].pid, process.every())
 
 
