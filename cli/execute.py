@@ -4,6 +4,7 @@ Joins the parts; what a verb decides is its operation's, the words are `render`'
 """
 
 import contextlib
+import gc
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
@@ -102,6 +103,7 @@ def _request(request_type: Any, invocation: Invocation) -> Any:
 
 def _write(invocation: Invocation, result: Result) -> None:
     if result.stream is not None:
+        gc.enable()  # it may go on for days
         for item in result.stream:
             if invocation.as_json:
                 output.write_line(item)

@@ -1,5 +1,6 @@
 """The entry point: words to an invocation, exit codes back to the shell. Holds no decision of any verb."""
 
+import gc
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -20,6 +21,8 @@ def run(argv: Sequence[str]) -> int:
         from coordinate_agents.cli.commands import run_words
 
         return run_words(argv)
+    # Such a call lives for some hundredths of a second: collecting while modules are loaded costs a tenth of it.
+    gc.disable()
     from coordinate_agents.cli.execute import execute
 
     return execute(invocation, argv)

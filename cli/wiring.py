@@ -5,6 +5,7 @@ A part is made when an operation first asks for it, so that a read verb loads ne
 
 import os
 import time
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,15 +108,32 @@ class _Parts:
     @cached_property
     def _state_root(self) -> str | None:
         """The configured folder for the state; None for the one in the git dir, which stays in use once it is there."""
-        if Path(self._place.state_dir).is_dir():
+        if Path(self._place.state_dir).is_dir() or not any(_names_state_root(path) for path in self._config_files()):
             return None
         return self._loaded.config.state_root
+
+    def _config_files(self) -> Iterator[Path]:
+        """The files that could set it, found without loading what reads them: most repositories set nothing."""
+        yield Path(self._place.root, ".coordinate-agents.yaml")
+        base = os.environ.get("XDG_CONFIG_HOME", "")
+        home = Path(base) if base.startswith("/") else Path("~/.config").expanduser()
+        yield home / "coordinate-agents" / "config.yaml"
 
     @cached_property
     def _loaded(self) -> "LoadedConfig":
         from coordinate_agents.cli.config import load
 
         return load(Path(self._place.root))
+
+
+def _names_state_root(path: Path) -> bool:
+    """Whether the file holds the key, or cannot be read: then reading it in earnest says why."""
+    try:
+        return b"stateRoot" in path.read_bytes()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _current_folder() -> str:

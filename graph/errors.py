@@ -5,8 +5,7 @@ that failed, a conflict) are values, not exceptions. Nothing here formats for a 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 MAX_MESSAGE_BYTES: Final = 2048
 MAX_DETAIL_BYTES: Final = 8192
@@ -48,8 +47,7 @@ OUTPUT_FAILED INTERNAL_ERROR INVALID_USAGE INTERRUPTED"""
 CODES: Final = frozenset(_CODE_LINES.split())
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing wrong with a document. `line` and `column` count from 1; `path` is like ``subtasks[2].dependsOn``."""
 
     line: int
@@ -58,7 +56,6 @@ class Problem:
     message: str
 
 
-@dataclass(slots=True)
 class GraphError(Exception):
     """What happened (`message`), what was kept (`kept`), what to do next (`next`: a command to paste).
 
@@ -66,18 +63,27 @@ class GraphError(Exception):
     fields of contract section 11 under their JSON names (taskId, subtaskId, worktree, …).
     """
 
-    code: str
-    message: str
-    kept: str | None = None
-    next: str | None = None
-    stage: str | None = None
-    recoverable: bool = True
-    problems: tuple[Problem, ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        assert self.code in CODES, self.code
-        Exception.__init__(self, self.message)
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        kept: str | None = None,
+        next: str | None = None,
+        stage: str | None = None,
+        recoverable: bool = True,
+        problems: tuple[Problem, ...] = (),
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        assert code in CODES, code
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.kept = kept
+        self.next = next
+        self.stage = stage
+        self.recoverable = recoverable
+        self.problems = problems
+        self.facts: Mapping[str, Any] = facts if facts is not None else {}
 
     def __str__(self) -> str:
         return self.message

@@ -14,11 +14,14 @@ touched at most once per change, a change costs what it changes, and going back 
 is the same walk with the other sign.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, MutableSet, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from coordinate_agents.graph.model import SubtaskId
+if TYPE_CHECKING:  # read verbs use the frontier and never the model
+    from coordinate_agents.graph.model import SubtaskId
 
 # Stored states. idle: never started, or made ready again.
 RunState = Literal["idle", "running", "succeeded", "failed", "stopped", "base-conflict"]

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NewType
 
+from coordinate_agents.graph.names import GRAPH_ID_PATTERN as GRAPH_ID_PATTERN
+
 GraphId = NewType("GraphId", str)
 SubtaskId = NewType("SubtaskId", str)
 # A full lower-case hash. Plain text, as `worktrees` gives it: only git makes them.
@@ -20,7 +22,6 @@ CommitBy = Literal["agent", "runtime", "auto"]
 ScopePolicy = Literal["observe", "warn", "strict"]
 CheckIn = Literal["worktree", "pristine"]
 
-GRAPH_ID_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,127}")
 # A subtask id is one or more components joined by "/"; every component must be safe as a ref component and as a
 # directory name on Linux, macOS and Windows. `slug` joins the components with "+", which no id contains, so that
 # one id is always one ref component and one directory, and two ids never share them.

@@ -1,6 +1,6 @@
 """graph-list: every graph of this repository, newest last, with its state and counts."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
@@ -8,8 +8,7 @@ from coordinate_agents.graph.store.lease import holder
 from coordinate_agents.graph.view import graph_overview
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     pass
 
 

@@ -8,9 +8,8 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from coordinate_agents.graph.crashpoints import crash_point
@@ -27,8 +26,7 @@ READ_LOCK_TIMEOUT_S: Final = 2.0
 Remains = Callable[[], tuple[str, ...]]
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(NamedTuple):
     """A read-only connection and what must be given back after it."""
 
     connection: sqlite3.Connection

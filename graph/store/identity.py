@@ -4,9 +4,8 @@ A pid alone is never believed. Elsewhere than on Linux only the pid can be asked
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 ProcessLife = Literal["running", "stopped", "gone", "foreign"]
 
@@ -14,8 +13,7 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _PID_NAMESPACE: Final = "/proc/self/ns/pid"
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessIdentity:
+class ProcessIdentity(NamedTuple):
     """`start_ticks` counts clock ticks since boot (0: unknown); `pid_namespace` is an inode (0: unknown)."""
 
     pid: int

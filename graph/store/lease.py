@@ -8,13 +8,12 @@ import json
 import os
 import signal
 import time
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Final, Literal, NamedTuple, Self
 
 from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.errors import GraphError
-from coordinate_agents.graph.model import GRAPH_ID_PATTERN
+from coordinate_agents.graph.names import GRAPH_ID_PATTERN
 from coordinate_agents.graph.store import failures, identity, locks, place
 from coordinate_agents.graph.store.identity import ProcessIdentity
 from coordinate_agents.graph.store.place import StatePlace
@@ -28,8 +27,7 @@ _MAX_RECORD_BYTES: Final = 4096
 _POLITE_SHARE: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     """Who drives a graph now. `pid` 0: it holds the lock but has left no record that fits.
 
     `since` is seconds since the epoch; `socket` is where requests wake it. `life` is never "gone".
@@ -43,8 +41,7 @@ class Holder:
     life: Literal["running", "stopped", "foreign", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
+class _Record(NamedTuple):
     process: ProcessIdentity
     since: float
     purpose: str
@@ -91,7 +88,7 @@ class Lease:
         """Say in the record where requests wake this process; nothing after `release`."""
         if self._lock.fd < 0:
             return
-        self._record = replace(self._record, socket=socket)
+        self._record = self._record._replace(socket=socket)
         self._write()
 
     def release(self) -> None:
@@ -111,7 +108,7 @@ class Lease:
     def _write(self) -> None:
         path = _record_path(self._place, self.graph_id)
         try:
-            place.write_whole(path, json.dumps(asdict(self._record)))
+            place.write_whole(path, json.dumps({**self._record._asdict(), "process": self._record.process._asdict()}))
         except OSError as error:
             raise failures.explain_os(path, error) from error
 

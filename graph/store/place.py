@@ -6,9 +6,8 @@ the POSIX locks that SQLite holds for this process on it (fcntl(2)); size and ki
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.store import failures, filesystem
@@ -16,8 +15,7 @@ from coordinate_agents.graph.store import failures, filesystem
 DATABASE: Final = "state.db"
 
 
-@dataclass(frozen=True, slots=True)
-class StatePlace:
+class StatePlace(NamedTuple):
     """The paths in one state folder (contract section 3). Only names; whether they exist is another question."""
 
     folder: Path

@@ -7,7 +7,6 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from coordinate_agents.graph.errors import GraphError
@@ -152,7 +151,7 @@ def put_results(connection: sqlite3.Connection, results: Iterable[RequestResult]
 
 def with_digest(event: NewEvent, document: NewDocument, revision: int) -> NewEvent:
     """The event, with the digest of the document that it records."""
-    return replace(event, data={**event.data, RECORD_DIGEST: document.digest(revision)}, durable=True)
+    return event._replace(data={**event.data, RECORD_DIGEST: document.digest(revision)}, durable=True)
 
 
 def not_found(graph_id: str) -> GraphError:

@@ -1,13 +1,13 @@
 """What goes into the store and what comes out of it, as plain values.
 
-Nothing here reads a database. The words JSON and canonical mean: sorted keys, no spaces, ASCII.
+Nothing here reads a database. Named tuples, since every read verb makes these classes: importing `dataclasses` alone
+takes longer than reading a graph. The words JSON and canonical mean: sorted keys, no spaces, ASCII.
 """
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 # One event's data. Larger data is kept beside the log, once per content, and the log holds its digest.
 MAX_EVENT_BYTES: Final = 8192
@@ -17,8 +17,7 @@ MAX_DETAIL_BYTES: Final = 4 * 1024 * 1024
 RequestOutcome = Literal["accepted", "refused", "withdrawn"]
 
 
-@dataclass(frozen=True, slots=True)
-class NewEvent:
+class NewEvent(NamedTuple):
     """An event that is to be appended. `durable`: an outside act depends on it, so it must survive a power cut."""
 
     type: str
@@ -28,8 +27,7 @@ class NewEvent:
     durable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class EventRow:
+class EventRow(NamedTuple):
     """An event of the log. `seq` counts from 1 over all graphs of the repository; `hash` covers the predecessor's."""
 
     seq: int
@@ -43,8 +41,7 @@ class EventRow:
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class GraphRow:
+class GraphRow(NamedTuple):
     """One graph. `document` and `config` are JSON of the current revision; `summary` is a cache of the log."""
 
     id: str
@@ -60,16 +57,14 @@ class GraphRow:
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
+class RunRow(NamedTuple):
     """Cache: `row` is the JSON of what became of one subtask."""
 
     subtask_id: str
     row: str
 
 
-@dataclass(frozen=True, slots=True)
-class NewDocument:
+class NewDocument(NamedTuple):
     """The recorded part of a graph at one revision: what `graph-create` and `graph-amend` write."""
 
     title: str
@@ -84,8 +79,7 @@ class NewDocument:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class RequestRow:
+class RequestRow(NamedTuple):
     """A verb that another process asked the driver to carry out. `outcome` None: nobody answered yet."""
 
     id: int
@@ -96,17 +90,16 @@ class RequestRow:
     created_at: float
     outcome: RequestOutcome | None = None
     message: str | None = None
-    answer: Mapping[str, Any] = field(default_factory=dict)
+    answer: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class RequestResult:
+class RequestResult(NamedTuple):
     """The driver's answer to a request, to be stored in the same transaction as the events that it caused."""
 
     id: int
     outcome: Literal["accepted", "refused"]
     message: str
-    answer: Mapping[str, Any] = field(default_factory=dict)
+    answer: Mapping[str, Any] = {}
 
 
 def to_text(data: Mapping[str, Any]) -> str:

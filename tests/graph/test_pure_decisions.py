@@ -11,10 +11,11 @@ import coordinate_agents.graph
 
 PACKAGE = Path(next(iter(coordinate_agents.graph.__path__)))
 PURE = [
-    "canonical", "certificate", "errors", "evidence", "facts", "frontier", "integration", "model", "order", "prompt",
-    "schedule", "scope", "text",
+    "canonical", "certificate", "errors", "evidence", "facts", "frontier", "integration", "model", "names", "order",
+    "prompt", "schedule", "scope", "text",
 ]  # fmt: skip
 ALLOWED = {
+    "__future__",
     "bisect",
     "collections",
     "dataclasses",
