@@ -113,6 +113,14 @@ def renew_nonce(facts: RepositoryFacts, worktree: Worktree, nonce: str) -> Workt
     return replace(worktree, nonce=nonce)
 
 
+def registered_admin(facts: RepositoryFacts, worktree: Worktree) -> str | None:
+    """Name of the admin folder with the worktree's nonce; first where its link file points: one look, not one each."""
+    linked = Path(linked_admin(worktree.path) or os.devnull)
+    if str(linked.parent) == str(Path(facts.common_dir, "worktrees")) and is_locked_with(str(linked), worktree.nonce):
+        return linked.name
+    return find_admin(facts, worktree.nonce)
+
+
 def find_admin(facts: RepositoryFacts, nonce: str) -> str | None:
     """Name of the admin folder that is locked with this nonce: how a half-made worktree is found."""
     try:

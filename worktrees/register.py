@@ -95,7 +95,7 @@ def register(judge: Judge, worktree: Worktree) -> Worktree:
     target = worktree.branch or worktree.base
     for _ in range(_MAX_ADDS):
         result = _add(judge, worktree, target)
-        admin = ownership.find_admin(judge.facts, worktree.nonce)
+        admin = ownership.registered_admin(judge.facts, worktree)
         if admin is not None or _KNOWN_RACE.search(result.err) is None:
             break
     if admin is None:
