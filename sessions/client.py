@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ import anyio.to_thread
 from coordinate_agents.sessions import custodian, process, starting, strays
 from coordinate_agents.sessions.connection import HostConnection, HostGone, read_token
 from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.sessions.forking import ForkedHost, ForkServer, HostProcess
 from coordinate_agents.sessions.model import Launch, SessionEnd, SessionFacts, SessionId, SessionRecord
 
 MAX_SESSIONS: Final = 256
@@ -45,7 +47,8 @@ class SessionHosts:
         self._root = sessions_root
         self.socket_dir = _usable_socket_dir(runtime_dir)
         self._look_bound_s = look_bound_s
-        self._hosts: dict[SessionId, subprocess.Popen[bytes]] = {}
+        self._hosts: dict[SessionId, HostProcess] = {}
+        self._server = ForkServer(starting.ptyprocess_path())
         self._starters: anyio.CapacityLimiter | None = None
 
     async def start(self, launch: Launch) -> SessionRecord:
@@ -53,9 +56,8 @@ class SessionHosts:
         self._reap()
         if self._starters is None:
             self._starters = anyio.CapacityLimiter(_STARTS_AT_ONCE)
-        host = await anyio.to_thread.run_sync(
-            starting.start_host, launch, self._root, self.socket_dir, limiter=self._starters
-        )
+        start = partial(starting.start_host, launch, self._root, self.socket_dir, server=self._server)
+        host = await anyio.to_thread.run_sync(start, limiter=self._starters)
         self._hosts[launch.session_id] = host
         seen = custodian.see(self._path(launch.session_id))
         if seen.record is None:
@@ -208,9 +210,11 @@ class SessionHosts:
         return await anyio.to_thread.run_sync(strays.end, traces, record.close_bound_s)
 
     async def _reap_host(self, session_id: SessionId) -> None:
-        """Collect our own child; it ends right after its final record."""
+        """Collect our own child; it ends right after its final record. The fork server collects a forked host."""
         host = self._hosts.get(session_id)
-        if host is not None:
+        if isinstance(host, ForkedHost):
+            del self._hosts[session_id]
+        elif host is not None:
             await anyio.to_thread.run_sync(_wait_briefly, host)
             self._reap()
 
@@ -245,7 +249,7 @@ def _nudge(record: SessionRecord) -> None:
         process.send(host, signal.SIGUSR1)
 
 
-def _wait_briefly(host: subprocess.Popen[bytes]) -> None:
+def _wait_briefly(host: HostProcess) -> None:
     with suppress(subprocess.TimeoutExpired):
         host.wait(_TELL_S)
 

@@ -6,6 +6,7 @@ dead. The specification, with the environment, is in no file and on no command l
 """
 
 import base64
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -25,6 +26,7 @@ from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions import records, strays
 from coordinate_agents.sessions.environment import secret_values
 from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.sessions.forking import LOCK_DESCRIPTOR, ForkServer, HostProcess
 from coordinate_agents.sessions.model import Launch, SessionEnd
 from coordinate_agents.sessions.redact import Redactor
 
@@ -37,7 +39,9 @@ SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
 _BOOTSTRAP = "import gc, sys; gc.disable(); sys.path.append({base!r}); from {host} import main; main()"
 
 
-def start_host(launch: Launch, sessions_root: Path, socket_dir: Path) -> subprocess.Popen[bytes]:
+def start_host(
+    launch: Launch, sessions_root: Path, socket_dir: Path, *, server: ForkServer | None = None
+) -> HostProcess:
     """Start host and child; returns when the host said that the child was executed. Blocks.
 
     Raises: SESSION_STATE_CONFLICT when the Session exists; SPAWN_FAILED when the child cannot be executed;
@@ -52,12 +56,12 @@ def start_host(launch: Launch, sessions_root: Path, socket_dir: Path) -> subproc
     launch = replace(launch, marker=marker, env={**launch.env, strays.MARK_VARIABLE: marker})
     folder = folders.open_folder(str(path))
     try:
-        return _start(launch, path, folder, socket_dir)
+        return _start(launch, path, folder, socket_dir, server)
     finally:
         os.close(folder)
 
 
-def _start(launch: Launch, path: Path, folder: int, socket_dir: Path) -> subprocess.Popen[bytes]:
+def _start(launch: Launch, path: Path, folder: int, socket_dir: Path, server: ForkServer | None) -> HostProcess:
     token = secrets.token_hex(32)
     masked = (*launch.secrets, *secret_values(launch.env), token)
     redactor = Redactor(masked)
@@ -79,9 +83,8 @@ def _start(launch: Launch, path: Path, folder: int, socket_dir: Path) -> subproc
     try:
         folders.write_whole(folder, folders.TOKEN, token.encode())
         folders.write_json(folder, folders.RECORD, record)
-        host, answer = _spawn(
-            _specification(launch, path, record, token, masked, lock), folder, lock, launch.session_id
-        )
+        spec = _specification(launch, path, record, token, masked)
+        host, answer = _spawn(spec, folder, lock, launch.session_id, server)
         if not answer.get("ok"):
             _refuse(launch, path, folder, host, answer)
         return host
@@ -132,13 +135,12 @@ def _check(launch: Launch) -> None:
 
 
 def _specification(
-    launch: Launch, path: Path, record: dict[str, Any], token: str, masked: tuple[str, ...], lock: int
-) -> bytes:
-    """What the host reads from its stdin. JSON, ASCII; text that is not UTF-8 travels as lone surrogates."""
-    spec = {
+    launch: Launch, path: Path, record: dict[str, Any], token: str, masked: tuple[str, ...]
+) -> dict[str, Any]:
+    """What the host reads from its stdin, but for the number of the lock's descriptor."""
+    return {
         "folder": str(path.absolute()),
         "record": record,
-        "lock_fd": lock,
         "socket": record["socket"],
         "token": token,
         "argv": launch.argv,
@@ -154,42 +156,57 @@ def _specification(
         "ring_bytes": launch.ring_bytes,
         "log_bytes": launch.log_bytes,
         "secrets": masked,
-        "ptyprocess_path": _ptyprocess_path(),
+        "ptyprocess_path": ptyprocess_path(),
     }
-    return json.dumps(spec).encode("ascii")
 
 
-def _spawn(spec: bytes, folder: int, lock: int, session_id: str) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
+def _spawn(
+    spec: dict[str, Any], folder: int, lock: int, session_id: str, server: ForkServer | None
+) -> tuple[HostProcess, dict[str, Any]]:
     """The host process and its first line; an empty answer when it ended or said nothing in time."""
+    spec_out, spec_in = os.pipe2(os.O_CLOEXEC)
+    ready_out, ready_in = os.pipe2(os.O_CLOEXEC)
+    with os.fdopen(spec_in, "wb") as specification, os.fdopen(ready_out, "rb") as ready:
+        try:
+            host, number = _host_process(spec_out, ready_in, folder, lock, session_id, server)
+        finally:
+            os.close(spec_out)
+            os.close(ready_in)
+        with contextlib.suppress(BrokenPipeError):
+            # JSON, ASCII; text that is not UTF-8 travels as lone surrogates.
+            specification.write(json.dumps({**spec, "lock_fd": number}).encode("ascii"))
+            specification.close()
+        line = _first_line(ready.fileno(), time.monotonic() + READY_BOUND_S)
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        answer = {}
+    return host, answer
+
+
+def _host_process(
+    spec_out: int, ready_in: int, folder: int, lock: int, session_id: str, server: ForkServer | None
+) -> tuple[HostProcess, int]:
+    """A host forked by the server, or else one of its own; and the number of the lock's descriptor there."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     errors = os.open(folders.HOST_ERRORS, flags, 0o600, dir_fd=folder)
     try:
+        forked = server.fork(spec_out, ready_in, errors, lock) if server is not None else None
+        if forked is not None:
+            return forked, LOCK_DESCRIPTOR
         host = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", bootstrap(), session_id],  # the last word is for people who look at ps
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdin=spec_out,
+            stdout=ready_in,
             stderr=errors,
             cwd="/",
             env={"LC_ALL": "C.UTF-8"},
             start_new_session=True,
             pass_fds=(lock,),
         )
+        return host, lock
     finally:
         os.close(errors)
-    assert host.stdin is not None
-    assert host.stdout is not None
-    try:
-        host.stdin.write(spec)
-        host.stdin.close()
-    except BrokenPipeError:
-        pass
-    with host.stdout:
-        line = _first_line(host.stdout.fileno(), time.monotonic() + READY_BOUND_S)
-    try:
-        answer = json.loads(line)
-    except ValueError:
-        answer = {}
-    return host, answer
 
 
 def bootstrap() -> str:
@@ -198,7 +215,8 @@ def bootstrap() -> str:
     return _BOOTSTRAP.format(base=str(base), host=strays.HOST_WORDS.decode())
 
 
-def _ptyprocess_path() -> str:
+def ptyprocess_path() -> str:
+    """The folder that holds ptyprocess, for processes that look at no site-packages."""
     spec = importlib.util.find_spec("ptyprocess")
     return "" if spec is None or spec.origin is None else str(Path(spec.origin).absolute().parents[1])
 
@@ -215,7 +233,7 @@ def _first_line(descriptor: int, until: float) -> bytes:
     return data.partition(b"\n")[0]
 
 
-def _refuse(launch: Launch, path: Path, folder: int, host: subprocess.Popen[bytes], answer: dict[str, Any]) -> None:
+def _refuse(launch: Launch, path: Path, folder: int, host: HostProcess, answer: dict[str, Any]) -> None:
     """End a host that did not get ready, complete its record, and raise."""
     if answer:
         host.wait(READY_BOUND_S)

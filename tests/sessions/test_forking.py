@@ -1,0 +1,75 @@
+"""The fork server: hosts that cost a fork, outlive it, and are started without it when it is gone."""
+
+import os
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+from hosts import shell, text_of, until
+
+from coordinate_agents.sessions import process, strays
+from coordinate_agents.sessions.client import SessionHosts
+from coordinate_agents.sessions.model import SessionId
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs pidfds")]
+
+
+def server_of(host: int) -> psutil.Process:
+    found = psutil.Process(host).parent()
+    assert found is not None
+    assert "forkserver" in " ".join(found.cmdline())
+    return found
+
+
+async def test_forked_host_is_known_as_a_host_and_leads_its_own_session(hosts: SessionHosts) -> None:
+    record = await hosts.start(shell("a", "exec sleep 100"))
+    assert record.host is not None
+    assert strays.is_host(record.host.pid)
+    assert os.getsid(record.host.pid) == record.host.pid
+    server = server_of(record.host.pid)
+    assert server.num_threads() == 1
+    assert await hosts.close(SessionId("a"), graceful=False) == ()
+
+
+async def test_hosts_of_one_server_share_no_descriptor(hosts: SessionHosts) -> None:
+    first = await hosts.start(shell("a", "exec sleep 100"))
+    second = await hosts.start(shell("b", "exec sleep 100"))
+    assert first.host is not None and second.host is not None
+    assert server_of(first.host.pid) == server_of(second.host.pid)
+
+    def pipes_and_sockets(pid: int) -> set[str]:
+        links = {str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()}
+        return {link for link in links if link.startswith(("pipe:", "socket:")) or link.endswith("alive")}
+
+    until(lambda: not pipes_and_sockets(first.host.pid) & pipes_and_sockets(second.host.pid))
+    server = server_of(first.host.pid)
+    assert not any(link.endswith("alive") for link in pipes_and_sockets(server.pid))
+    for name in ("a", "b"):
+        await hosts.close(SessionId(name), graceful=False)
+
+
+async def test_sessions_outlive_a_killed_server_and_the_next_start_does_without(
+    hosts: SessionHosts, tmp_path: Path
+) -> None:
+    first = await hosts.start(shell("a", f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; exit 7"))
+    assert first.host is not None
+    server = server_of(first.host.pid)
+    server.send_signal(signal.SIGKILL)
+    until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
+    second = await hosts.start(shell("b", f"echo here > {tmp_path}/b"))
+    assert second.host is not None
+    assert text_of(tmp_path / "b") == "here"
+    (tmp_path / "go").touch()
+    assert (await hosts.wait(SessionId("a"))).exit_code == 7
+    assert (await hosts.wait(SessionId("b"))).exit_code == 0
+
+
+async def test_ended_hosts_leave_no_zombie_behind(hosts: SessionHosts) -> None:
+    pids = []
+    for number in range(5):
+        record = await hosts.start(shell(f"n{number}", f"exit {number}"))
+        assert record.host is not None
+        pids.append(record.host.pid)
+        assert (await hosts.wait(SessionId(f"n{number}"))).exit_code == number
+    until(lambda: all(process.stat(pid) is None for pid in pids))
