@@ -1,4 +1,4 @@
-"""Write the certificate of an accepted verdict into the store's blobs, on disk before the verdict is recorded."""
+"""Gather what the certificate of an accepted verdict says, from the record; `certificate` writes the text."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,10 @@ from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.worktrees.model import Examination
 
 
-async def certify(
+def certificate_text(
     context: Context, run: TaskRun, seen: Examination, outcomes: Sequence[CheckOutcome], verdict: evidence.Verdict
-) -> str:
-    """The digest of the certificate, which is also its blob's name."""
+) -> bytes:
+    """The certificate of this verdict; it names the event before by its hash, so it is written right after it."""
     task = context.task(run.id)
     assert run.base is not None and seen.tree is not None
     statement = certificate.statement_of(
@@ -30,8 +30,7 @@ async def certify(
         git_version=context.worktrees.facts.git_version,
         previous_event=context.store.last_event_hash(),
     )
-    made = certificate.certificate(statement)
-    return await context.call(context.blobs.put, made.text.encode("utf-8", "surrogatepass"), durable=True)
+    return certificate.certificate(statement).text.encode("utf-8", "surrogatepass")
 
 
 def _prerequisite(run: TaskRun) -> certificate.Prerequisite:

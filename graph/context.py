@@ -21,7 +21,7 @@ from coordinate_agents.graph.ports import Agents, Clock, Progress, Sessions, Wor
 from coordinate_agents.graph.snapshot import Snapshot, TaskRun
 from coordinate_agents.graph.store.blobs import Blobs
 from coordinate_agents.graph.store.store import Store
-from coordinate_agents.sessions.model import SessionId
+from coordinate_agents.sessions.model import ResolvedAgent, SessionId
 from coordinate_agents.worktrees.model import branch_name
 
 T = TypeVar("T")
@@ -62,6 +62,7 @@ class Context:
     checks: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
     git: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(MAX_GIT_CALLS))
     kept_tips_blob: str | None = None
+    resolved: dict[str, ResolvedAgent] = field(default_factory=dict)
 
     async def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Run a blocking function in a worker thread. Waits for it even when cancelled: git calls are bounded."""

@@ -111,11 +111,11 @@ class Engine:
         self._append(event, changed, now)
         context.progress.event(context.snapshot, event, now)
         subtask = subtask_of(event)
-        if subtask is not None:
-            self._planner.sync(subtask)
+        has_moved = subtask is None or self._planner.sync(subtask)
         for effect in effects:
             self.start(effect)
-        self._plan()
+        if has_moved:
+            self._plan()
 
     def start(self, effect: Effect) -> None:
         """Begin an effect; its outcome is applied when it ends. A leaving driver begins nothing: the next one does."""

@@ -18,7 +18,7 @@ from coordinate_agents.graph.events import (
 from coordinate_agents.graph.evidence import CheckOutcome
 from coordinate_agents.graph.model import Check, SubtaskId
 from coordinate_agents.graph.preparing import bring_and_setup
-from coordinate_agents.graph.shared import check_shared
+from coordinate_agents.graph.shared import record_shared
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.worktrees.errors import WorktreeError
@@ -28,7 +28,7 @@ from coordinate_agents.worktrees.model import INTEGRATION_SLUG, MergeConflict, M
 async def merge_heads(context: Context) -> Event:
     """Refused while the shared git state stands changed; a conflict is a fact with subtasks and paths."""
     summary = context.snapshot.summary
-    await check_shared(context)
+    record_shared(context, await context.call(context.worktrees.shared_state))
     changes = context.snapshot.summary.shared_changes
     if changes:
         return IntegrationFailed(_shared_failure(context, changes))

@@ -6,6 +6,8 @@ are turned into events; anything else ends the drive with a traceback.
 """
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 from coordinate_agents.graph import preparing, turns, verifying
@@ -28,11 +30,11 @@ from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import AttemptFailed, BaseConflicted, BaseFixed, Event, Failure, SharedRecorded
 from coordinate_agents.graph.integrating import check_integration, integration_failed, merge_heads
 from coordinate_agents.graph.model import SubtaskId, slug
-from coordinate_agents.graph.shared import check_shared
-from coordinate_agents.graph.snapshot import heads_of
+from coordinate_agents.graph.shared import record_shared
+from coordinate_agents.graph.snapshot import TaskRun, heads_of
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.worktrees.errors import WorktreeError
-from coordinate_agents.worktrees.model import Base, MergeConflict, RefSnapshot
+from coordinate_agents.worktrees.model import Base, Head, MergeConflict, RefSnapshot, SharedState
 
 # Trying again without a change of the world meets the same.
 _FINAL_CODES = frozenset(
@@ -86,33 +88,44 @@ async def _perform_task(context: Context, effect: TaskEffect) -> Event:
 async def _make_base(context: Context, subtask: SubtaskId) -> Event:
     """Snapshot the user's refs, keep their tips, fix the base. A later attempt in a kept worktree keeps its base."""
     run, task = context.run(subtask), context.task(subtask)
-    worktrees, graph = context.worktrees, context.graph_id
+    heads = heads_of(context.snapshot, task.depends_on)
+    looked = await context.call(_look_and_make, context, run, heads)
     if context.snapshot.summary.shared_blob is None:
-        state = await context.call(worktrees.shared_state)
-        blob = context.blobs.put(json.dumps(dict(state), sort_keys=True).encode())
-        if context.snapshot.summary.shared_blob is None:
-            context.record(SharedRecorded(blob))
+        context.record(SharedRecorded(context.blobs.put(json.dumps(dict(looked.shared), sort_keys=True).encode())))
     else:
-        await check_shared(context)
-    refs = await context.call(worktrees.refs)
+        record_shared(context, looked.shared)
+    match looked.made:
+        case Base(commit=commit, reduced=reduced):
+            return BaseFixed(subtask, commit, looked.refs_blob, reduced)
+        case MergeConflict(pair=pair, paths=paths, key=key):
+            return BaseConflicted(subtask, pair, paths[:50], key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    shared: SharedState
+    refs_blob: str
+    made: Base | MergeConflict
+
+
+def _look_and_make(context: Context, run: TaskRun, heads: Sequence[Head]) -> _Looked:
+    """Everything that git and the disk are asked before an attempt, in one worker thread."""
+    worktrees, graph = context.worktrees, context.graph_id
+    shared = worktrees.shared_state()
+    refs = worktrees.refs()
     refs_blob = context.blobs.put(encode_refs(refs))
     if context.kept_tips_blob != refs_blob:
-        await context.call(worktrees.keep_tips, graph, refs)
+        worktrees.keep_tips(graph, refs)
         context.kept_tips_blob = refs_blob
     crash_point("base.snapshot")
     if run.base is not None and run.worktree is not None:
-        return BaseFixed(subtask, run.base, refs_blob, run.reduced)
-    heads = heads_of(context.snapshot, task.depends_on)
-    graph_base = context.snapshot.summary.base
-    if graph_base is None:
+        return _Looked(shared, refs_blob, Base(run.base, run.reduced))
+    base = context.snapshot.summary.base
+    if base is None:
         raise GraphError("STATE_TAMPERED", "the log does not say what this graph's base is.")
-    made = await context.call(worktrees.make_base, graph, slug(subtask), graph_base, heads)
+    made = worktrees.make_base(graph, slug(run.id), base, heads)
     crash_point("base.made")
-    match made:
-        case Base(commit=commit, reduced=reduced):
-            return BaseFixed(subtask, commit, refs_blob, reduced)
-        case MergeConflict(pair=pair, paths=paths, key=key):
-            return BaseConflicted(subtask, pair, paths[:50], key)
+    return _Looked(shared, refs_blob, made)
 
 
 def encode_refs(refs: RefSnapshot) -> bytes:

@@ -29,12 +29,17 @@ class Planner:
         for subtask in snapshot.tasks:
             self._put(subtask, snapshot.frontier.place(subtask))
 
-    def sync(self, subtask: SubtaskId) -> None:
-        """Take over what an event about this subtask changed, for it and for those that it unlocked or blocked."""
-        frontier = self._snapshot.frontier
+    def sync(self, subtask: SubtaskId) -> bool:
+        """Take over what an event about this subtask changed, for it and for those that it unlocked or blocked.
+
+        Returns whether a place or a slot changed; where none did, the next plan is the last one.
+        """
+        frontier, before = self._snapshot.frontier, self._running.get(subtask)
         self._put(subtask, frontier.place(subtask))
-        for changed in self._snapshot.take_changed():
+        moved = self._snapshot.take_changed()
+        for changed in moved:
             self._put(changed, frontier.place(changed))
+        return bool(moved) or before != self._running.get(subtask)
 
     def next_start(self, *, closed: str = "") -> SubtaskId | None:
         """The subtask to claim now; None when there is no slot, nothing ready, or starts are `closed` (the reason).

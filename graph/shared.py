@@ -14,13 +14,14 @@ from coordinate_agents.graph.model import CommitId, SubtaskId, slug
 from coordinate_agents.worktrees.model import branch_ref
 
 
-async def check_shared(context: Context) -> None:
-    """Record SharedChanged when the state differs from the recorded one in a way not recorded yet."""
+def record_shared(context: Context, after: Mapping[str, str]) -> None:
+    """Record SharedChanged when the state seen differs from the recorded one in a way not recorded yet."""
     blob = context.snapshot.summary.shared_blob
     if blob is None:
         return
     before: Mapping[str, str] = json.loads(context.blobs.get(blob))
-    after = await context.call(context.worktrees.shared_state)
+    if before == after and not context.snapshot.summary.shared_changes:
+        return
     changes = differences(before, after)
     fingerprint = fingerprint_of(changes, after)
     if changes and fingerprint != context.snapshot.summary.shared_fingerprint:
@@ -53,14 +54,15 @@ def recorded_refs(context: Context) -> Mapping[str, CommitId]:
     return wanted
 
 
-async def repair_refs(context: Context, subtask: SubtaskId) -> tuple[str, ...]:
+async def repair_refs(context: Context, subtask: SubtaskId, found: Mapping[str, CommitId]) -> tuple[str, ...]:
     """Restore Runtime refs of other finished subtasks; returns the names that `subtask` is to be blamed for.
+
+    `found` is what the Runtime's refs are now.
 
     A branch that moved forward holds more work and is left (the verified commit is what counts); one that was deleted
     or rewritten is set back, its strange tip kept. Blame falls on the subtask only when no other one was running.
     """
     wanted = recorded_refs(context)
-    found = await context.call(context.worktrees.runtime_refs, context.graph_id)
     wrong = {name: commit for name, commit in wanted.items() if found.get(name) != commit}
     if not wrong:
         return ()

@@ -23,8 +23,15 @@ _OUTSIDE_SIGNALS = frozenset({1, 2, 9, 15})
 
 
 def resolve_agent(context: Context, run: TaskRun) -> ResolvedAgent:
-    """Raises: SessionError EXECUTABLE_*, GraphError INVALID_AGENT_CONFIG."""
-    return context.agents.resolve(context.config.settings_of(run.agent or ""))
+    """The run's agent, resolved once in a drive; the file is checked again just before every start.
+
+    Raises: SessionError EXECUTABLE_*, GraphError INVALID_AGENT_CONFIG.
+    """
+    name = run.agent or ""
+    found = context.resolved.get(name)
+    if found is None:
+        found = context.resolved[name] = context.agents.resolve(context.config.settings_of(name))
+    return found
 
 
 async def open_session(context: Context, effect: OpenSession) -> Event:
@@ -32,7 +39,7 @@ async def open_session(context: Context, effect: OpenSession) -> Event:
     run, task = context.run(effect.subtask), context.task(effect.subtask)
     worktree = run.worktree
     assert worktree is not None
-    agent = await context.call(resolve_agent, context, run)
+    agent = resolve_agent(context, run)
     session, marker = context.session_id(run, effect.turn), context.new_nonce()
     command = (agent.executable.path, *agent.args)
     context.record(SessionStarting(run.id, session, effect.turn, marker, command, effect.feedback))
@@ -83,7 +90,7 @@ async def await_turn(context: Context, subtask: SubtaskId) -> Event:
         duration_ms=end.duration_ms,
         survivors=end.survivors[:20],
         error=end.error,
-        summary=await context.call(context.agents.submitted, SessionId(run.session)),
+        summary=context.agents.submitted(SessionId(run.session)),
     )
 
 

@@ -4,10 +4,10 @@ The agent has ended before this starts. Head is read once by the examination; ev
 the verdict names it. Nothing is decided here: `evidence` judges.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from coordinate_agents.graph import evidence
-from coordinate_agents.graph.certifying import certify
+from coordinate_agents.graph.certifying import certificate_text
 from coordinate_agents.graph.checking import run_checks
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
@@ -27,10 +27,10 @@ from coordinate_agents.graph.examining import examine_request
 from coordinate_agents.graph.model import Check, CommitId, SubtaskId, Task, slug
 from coordinate_agents.graph.prompting import commit_by_of
 from coordinate_agents.graph.scope import outside
-from coordinate_agents.graph.shared import check_shared, repair_refs
+from coordinate_agents.graph.shared import record_shared, repair_refs
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.graph.turns import resolve_agent
-from coordinate_agents.worktrees.model import CommitRequest, Examination, branch_name
+from coordinate_agents.worktrees.model import CommitRequest, Examination, SharedState, branch_name
 
 _PATHS_SHOWN = 20
 
@@ -43,9 +43,9 @@ async def verify(context: Context, effect: Verify) -> Event:
     crash_point("verify.committed")
     run, task = context.run(subtask), context.task(subtask)
     assert run.base is not None
-    blamed = await repair_refs(context, subtask)
-    await check_shared(context)
-    seen = await context.call(context.worktrees.examine, examine_request(context, run))
+    shared, found, seen = await context.call(_survey, context, run)
+    record_shared(context, shared)
+    blamed = await repair_refs(context, subtask, found)
     facts = evidence.facts_of(
         task,
         seen,
@@ -65,6 +65,13 @@ async def verify(context: Context, effect: Verify) -> Event:
     return await _judged(context, run, task, seen, checks, verdict, can_continue=can_continue)
 
 
+def _survey(context: Context, run: TaskRun) -> tuple[SharedState, Mapping[str, CommitId], Examination]:
+    """Shared state, Runtime refs and the worktree, in one worker thread."""
+    worktrees = context.worktrees
+    shared, refs = worktrees.shared_state(), worktrees.runtime_refs(context.graph_id)
+    return shared, refs, worktrees.examine(examine_request(context, run))
+
+
 def checks_of(context: Context, task: Task) -> tuple[Check, ...]:
     """The graph's checks, then the subtask's own. A subtask that commits nothing has nothing new to check."""
     return (*context.snapshot.graph.checks, *task.checks)
@@ -74,7 +81,7 @@ async def _commit_leftovers(context: Context, subtask: SubtaskId) -> bool:
     """Commit for an agent who leaves that to the Runtime; returns whether its Session can take another turn."""
     run, task = context.run(subtask), context.task(subtask)
     assert run.worktree is not None
-    agent = await context.call(resolve_agent, context, run)
+    agent = resolve_agent(context, run)
     by = commit_by_of(context, run, agent.commit_by)
     if by == "agent" or task.expect == "nothing":
         return agent.can_continue
@@ -104,7 +111,7 @@ async def _reread(context: Context, run: TaskRun, seen: Examination, checks: Seq
     Without checks nothing ran since the examination, whose agent had ended: then only head is read again.
     """
     if not checks and run.worktree is not None:
-        return evidence.reread_fact(seen.head, await context.call(context.worktrees.head_of, run.worktree))
+        return evidence.reread_fact(seen.head, context.worktrees.head_of(run.worktree))
     head, dirty = await context.call(context.worktrees.reread, examine_request(context, run))
     in_worktree = [check.name for check in checks if check.checked_in == "worktree"]
     if dirty and in_worktree and run.worktree is not None:
@@ -133,11 +140,18 @@ async def _judged(
         failure = _failure(context, run, checks, verdict)
         return TaskJudged(run.id, False, head, summary, failure=failure, can_continue=can_continue)
     assert head is not None
-    await context.call(context.worktrees.pin, context.graph_id, slug(run.id), "verified", head)
-    crash_point("verify.pinned")
-    certificate = await certify(context, run, seen, checks, verdict)
-    crash_point("verify.certified")
+    text = certificate_text(context, run, seen, checks, verdict)
+    certificate = await context.call(_pin_and_store, context, run.id, head, text)
     return TaskJudged(run.id, True, head, summary, certificate=certificate)
+
+
+def _pin_and_store(context: Context, subtask: SubtaskId, head: CommitId, text: bytes) -> str:
+    """Pin the verified commit and put its certificate on the disk, in one worker thread; the certificate's digest."""
+    context.worktrees.pin(context.graph_id, slug(subtask), "verified", head)
+    crash_point("verify.pinned")
+    digest = context.blobs.put(text, durable=True)
+    crash_point("verify.certified")
+    return digest
 
 
 def _summary(

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
-import psutil
 
 from coordinate_agents.graph import recovery
 from coordinate_agents.graph.config import Config
@@ -117,7 +116,8 @@ def open_context(runtime: Runtime, graph_id: str, generation: int) -> Context:
 
 def _hold_starts(context: Context, config: Config) -> str:
     """Why nothing new may start now; empty when it may."""
-    free = psutil.disk_usage(str(context.state_dir)).free
+    place = os.statvfs(context.state_dir)
+    free = place.f_bavail * place.f_frsize
     limit = config.min_free_disk_bytes
     if free < limit:
         return f"DISK_LOW: {free >> 20} MiB are free, {limit >> 20} MiB are kept free"
