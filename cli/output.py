@@ -54,6 +54,13 @@ def complain(lines: Iterable[str]) -> None:
         sys.stderr.flush()
 
 
+def flush() -> None:
+    """Write what is still buffered; whatever failed to be written was told before."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+
+
 @contextlib.contextmanager
 def stdout_reserved() -> Iterator[None]:
     """Inside the block whatever a library prints goes to stderr: stdout holds one document."""

@@ -50,15 +50,17 @@ def created(data: Mapping[str, Any]) -> list[str]:
 
 
 def verified(data: Mapping[str, Any]) -> list[str]:
-    """One line per certificate."""
-    items: Sequence[Mapping[str, Any]] = data.get("items") or data.get("certificates") or data.get("subtasks") or ()
-    if not items:
-        return as_json(data)
-    rows = [
-        (each.get("subtask") or each.get("id"), each.get("outcome"), each.get("message") or each.get("reason"))
-        for each in items
-    ]
-    return table(rows)
+    """One line per certificate, and what speaks against it."""
+    lines = []
+    for each in data["certificates"]:
+        lines.append(
+            f"{cell(each['subtask'])}: {short(each['commit'])} {'holds' if each['holds'] else 'DOES NOT HOLD'}"
+        )
+        lines += [f"  {cell(problem)}" for problem in each["problems"]]
+    lines += [f"chain: {cell(wrong)}" for wrong in data["chain"]]
+    if not data["certificates"]:
+        return [*lines, "No subtask has a certificate yet."]
+    return [*lines, "", "Every certificate holds." if data["holds"] else "Not every certificate holds."]
 
 
 def trust(data: Mapping[str, Any]) -> list[str]:

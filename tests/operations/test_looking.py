@@ -224,6 +224,12 @@ def test_the_picture_draws_every_edge(ran: World) -> None:
     ]
 
 
+def test_verify_names_each_certificate_and_says_that_all_hold(ran: World) -> None:
+    done = ran.run("verify", "shop")
+    verified = git(ran.root, "rev-parse", "coordinate-agents/shop/store")[:10]
+    assert (done.code, done.out.splitlines()) == (0, [f"store: {verified} holds", "", "Every certificate holds."])
+
+
 def _start(world: World, write: int, *words: str) -> Any:
     import subprocess
 
