@@ -103,16 +103,24 @@ def _request(request_type: Any, invocation: Invocation) -> Any:
 
 def _write(invocation: Invocation, result: Result) -> None:
     if result.stream is not None:
-        gc.enable()  # it may go on for days
-        for item in result.stream:
-            if invocation.as_json:
-                output.write_line(item)
-            else:
-                output.write_lines(_lines(invocation, item))
+        _write_stream(invocation, result.stream)
     elif invocation.as_json:
         output.write_document({"ok": True, "command": invocation.verb.name, "data": result.data})
     else:
         output.write_lines(_lines(invocation, result.data))
+
+
+def _write_stream(invocation: Invocation, stream: Iterator[dict[str, Any]]) -> None:
+    """Write object after object. Ctrl-C is how a person ends it: nothing went wrong then."""
+    gc.enable()  # it may go on for days
+    try:
+        for item in stream:
+            if invocation.as_json:
+                output.write_line(item)
+            else:
+                output.write_lines(_lines(invocation, item))
+    except KeyboardInterrupt:
+        return
 
 
 def _lines(invocation: Invocation, data: dict[str, Any]) -> Sequence[str]:

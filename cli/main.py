@@ -8,17 +8,21 @@ from typing import NoReturn
 
 from coordinate_agents.cli import output
 from coordinate_agents.cli.invocation import Invocation, parse
+from coordinate_agents.graph.errors import EXIT_INTERRUPTED
 
 
 def main() -> NoReturn:
     output.prepare_streams()
     argv = sys.argv[1:]
-    invocation = parse(argv)
-    if invocation is not None:
-        _read_and_leave(invocation, argv)
-    from coordinate_agents.cli.commands import run_words
+    try:
+        invocation = parse(argv)
+        if invocation is not None:
+            _read_and_leave(invocation, argv)
+        from coordinate_agents.cli.commands import run_words
 
-    sys.exit(run_words(argv))
+        sys.exit(run_words(argv))
+    except KeyboardInterrupt:  # while modules were loaded: nothing had begun
+        sys.exit(EXIT_INTERRUPTED)
 
 
 def _read_and_leave(invocation: Invocation, argv: Sequence[str]) -> NoReturn:

@@ -18,6 +18,8 @@ from coordinate_agents.graph.view import status_of_rows
 
 # A driver's death changes no file: the lease is asked this often.
 _LEASE_LOOK_S: Final = 1.0
+# A detached driver needs a moment before it holds the lease, and so does one that takes over from another.
+_UNDRIVEN_S: Final = 3.0
 _ENDED: Final = frozenset({"SUCCEEDED", "FAILED", "STOPPED", "BLOCKED"})
 _GOOD_ENDS: Final = frozenset({"SUCCEEDED", "INTEGRATED", "APPROVED"})
 
@@ -39,13 +41,16 @@ def execute(runtime: Runtime, request: Request) -> Result:
     until = None if request.timeout is None else time.monotonic() + request.timeout
     watch = Watch(runtime.state_dir)
     status = _status(runtime, row.id)
+    driven_at = time.monotonic()
     while True:
         exit_code = _reached(status, request.for_)
         if exit_code is not None:
             return Result(status, exit_code)
-        if status["graph"]["driver"] is None:
-            raise _nobody_drives(row.id, request.for_, status)
         now = time.monotonic()
+        if status["graph"]["driver"] is not None:
+            driven_at = now
+        elif now - driven_at >= _UNDRIVEN_S:
+            raise _nobody_drives(row.id, request.for_, status)
         if until is not None and now >= until:
             raise _timed_out(row.id, request)
         watch.wait(now + _LEASE_LOOK_S if until is None else min(until, now + _LEASE_LOOK_S))

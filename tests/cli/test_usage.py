@@ -67,6 +67,12 @@ def test_a_wrong_value_is_a_usage_error_also_on_the_short_way(world: World, word
     assert (done.code, done.document["error"]["code"]) == (2, "INVALID_USAGE")
 
 
+@pytest.mark.parametrize("words", [("--json", "list"), ("list", "--json"), ("graph-list", "--json")])
+def test_the_common_options_may_stand_before_the_verb(world: World, words: tuple[str, ...]) -> None:
+    assert world.run(*words).document["data"] == {"graphs": []}
+    assert world.run("--root", "/nowhere", *words).document["error"]["code"] == "NOT_A_REPOSITORY"
+
+
 def test_a_missing_file_argument_is_a_usage_error(world: World) -> None:
     done = world.run("graph-validate")
     assert done.code == 2

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -200,8 +201,9 @@ def test_follow_prints_one_object_per_line_and_goes_on(ran: World) -> None:
         ran.run("run", "shop", "--retry-failed")
         new = json.loads(lines.readline())
         assert (new["seq"], new["type"]) == (known + 1, "DriveStarted")
-    following.terminate()
-    following.wait(30)
+        following.send_signal(signal.SIGINT)
+        assert following.wait(30) == 0
+        assert all(json.loads(line)["seq"] > known for line in lines)
 
 
 def test_export_holds_the_whole_record(ran: World) -> None:

@@ -87,3 +87,9 @@ def test_waiting_for_an_unknown_subtask_is_refused(world: World) -> None:
 def test_waiting_for_a_graph_that_nobody_started_is_refused(world: World) -> None:
     world.run("create", world.graph(PLAN))
     assert "Nobody drives graph plan (CREATED)" in world.run("wait", "plan").err
+
+
+def test_waiting_right_after_a_detached_start_waits_for_its_driver(world: World) -> None:
+    assert world.run("run", world.graph(PLAN), "--detach").code == 0
+    done = world.run("wait", "plan", "--timeout", "60s", "--json")
+    assert (done.code, done.data["graph"]["state"]) == (0, "SUCCEEDED")
