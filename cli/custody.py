@@ -1,6 +1,6 @@
 """Whether this command runs inside an agent or check that the Runtime started, and what is refused there.
 
-A process can drop its environment, and a helper of the agent may never have had it; its ancestors still tell. Decided
+A process can drop its environment, and a child of the agent may never have had it; its ancestors still tell. Decided
 from /proc where there is one; elsewhere from this process's own environment only. A hostile agent can leave its
 process tree: this keeps honest and careless ones from approving themselves.
 """
