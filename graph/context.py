@@ -58,7 +58,6 @@ class Context:
     progress: Progress
     record: Callable[[Event], None] = lambda event: None
     hold_starts: Callable[[], str] = lambda: ""
-    integration_due: bool = False
     checks: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
     git: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(MAX_GIT_CALLS))
     kept_tips_blob: str | None = None

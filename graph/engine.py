@@ -64,6 +64,7 @@ class Engine:
         self._is_leaving = False
         self._is_planning = False
         self._may_plan = False
+        self._has_integrated = False
         self._changed = anyio.Event()
         self._group: TaskGroup | None = None
         self._found_ended: set[SubtaskId] = set()
@@ -78,6 +79,7 @@ class Engine:
                 # Only now: before, what an earlier driver left is being looked at, and a claim would look like it.
                 self._may_plan = True
                 self._plan()
+                self._integrate_when_done()
                 while self._scopes and not self._is_leaving:
                     await self._next_change()
                 if self._is_leaving:
@@ -203,8 +205,10 @@ class Engine:
         if not heads:
             return  # nothing to integrate is not the same as integrated
         integration = snapshot.summary.integration
-        if integration.heads != heads or self.context.integration_due or integration.state == "none":
-            self.context.integration_due = False
+        is_done = integration.state == "integrated" and integration.heads == heads
+        if not is_done and not self._has_integrated:
+            # Once in a drive: a conflict or a failing check would only come out the same.
+            self._has_integrated = True
             self.apply(IntegrationStarted(heads))
 
 

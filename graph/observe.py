@@ -20,6 +20,8 @@ async def look_at_running(context: Context) -> list[tuple[TaskRun, SessionFacts 
             await context.sessions.look(SessionId(run.session)) if recovery.needs_look(run) and run.session else None
         )
         found.append((run, facts))
+    for worktree in await context.call(context.worktrees.left_pristine, context.graph_id):
+        await context.call(context.worktrees.remove_pristine, worktree)
     integration = context.snapshot.summary.integration
     await close_command(context, integration.command_session, integration.command_marker)
     return found

@@ -192,6 +192,10 @@ class Worktrees(Protocol):
 
     def remove_pristine(self, worktree: Worktree) -> None: ...
 
+    def left_pristine(self, graph: str) -> tuple[Worktree, ...]:
+        """Worktrees of checks whose process died; each is given to `remove_pristine` once nothing of it lives."""
+        ...
+
     def tree_of(self, commit: CommitId) -> str:
         """The tree's id. Raises: EVIDENCE_REJECTED when there is no such commit."""
         ...

@@ -42,7 +42,6 @@ class DriveRequest:
     retry_failed: bool = False
     deadline_s: float | None = None
     stop_on_exit: bool = False
-    integrate_again: bool = False
 
 
 def drive_graph(runtime: Runtime, graph_id: str, request: DriveRequest) -> tuple[Snapshot, Ending]:
@@ -56,13 +55,13 @@ def drive_graph(runtime: Runtime, graph_id: str, request: DriveRequest) -> tuple
 
 async def _drive(runtime: Runtime, graph_id: str, lease: Lease, request: DriveRequest) -> tuple[Snapshot, Ending]:
     context = open_context(runtime, graph_id, lease.generation)
-    context.integration_due = request.integrate_again
     engine = Engine(context, request.options)
     runtime.progress.begin(context.snapshot)
     ending: Ending = "ended"
     with RequestInbox(runtime.store, lease) as inbox:
         ending = await _run(engine, inbox, request)
-    context.record(DriveEnded(ending))
+    held = context.hold_starts() if ending == "ended" and context.snapshot.frontier.counts()["ready"] else ""
+    context.record(DriveEnded(held or ending))
     runtime.progress.end(context.snapshot)
     return context.snapshot, ending
 

@@ -34,6 +34,6 @@ def execute(runtime: Runtime, request: Request) -> Result:
             stage="integrate",
             facts={"taskId": row.id},
         )
-    drive = DriveRequest(DriveOptions(integrate=True), integrate_again=True)
+    drive = DriveRequest(DriveOptions(integrate=True))
     ended, ending = drive_graph(runtime, row.id, drive)
     return Result(status_of(runtime, row.id), exit_code_of(ended, ending, integrate=True))

@@ -53,7 +53,6 @@ def execute(runtime: Runtime, request: Request) -> Result:
         retry_failed=request.retry_failed,
         deadline_s=request.deadline,
         stop_on_exit=request.stop_on_exit or is_ci,
-        integrate_again=request.integrate,
     )
     snapshot, ending = drive_graph(runtime, row.id, drive)
     if ending == "handover":
@@ -61,6 +60,8 @@ def execute(runtime: Runtime, request: Request) -> Result:
     data: dict[str, Any] = status_of(runtime, row.id)
     data["ending"] = ending
     advice = _advice(row.id, ending)
+    if ending == "ended" and (snapshot.summary.ended_reason or "").startswith("DISK_LOW"):
+        advice = [f"Nothing more was started: {snapshot.summary.ended_reason}."]
     if advice:
         data["advice"] = advice
     return Result(data, exit_code_of(snapshot, ending, integrate=request.integrate, until=until))
