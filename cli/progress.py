@@ -74,6 +74,10 @@ class PlainProgress:
 
     def output(self, subtask: SubtaskId, last_line: str) -> None: ...
 
+    @quiet
+    def notice(self, line: str) -> None:
+        self._say(clock.time(), line)
+
     def end(self, snapshot: Snapshot) -> None: ...
 
     def _say(self, time: float, line: str) -> None:

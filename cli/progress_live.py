@@ -122,6 +122,10 @@ class LiveProgress:
             if subtask in self._view.running:
                 self._view.running[subtask].last_line = visible(last_line, limit=200)
 
+    @quiet
+    def notice(self, line: str) -> None:
+        self._console.print(Text(line), soft_wrap=True)
+
     def end(self, snapshot: Snapshot) -> None:
         """Leave the terminal as it was, also after something broke: the cursor must come back."""
         try:

@@ -1,9 +1,6 @@
 """Drive a graph under its lease: recover, run the engine, answer requests, leave in order. Shared by the run verbs."""
 
 import os
-import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
@@ -22,16 +19,17 @@ from coordinate_agents.graph.errors import (
 from coordinate_agents.graph.events import DriveEnded, DriveStarted
 from coordinate_agents.graph.model import GraphId, SubtaskId
 from coordinate_agents.graph.observe import look_at_running
+from coordinate_agents.graph.operations.leaving import Ending, Leaving
 from coordinate_agents.graph.operations.loading import load_snapshot
 from coordinate_agents.graph.operations.recorded import recorded_config
-from coordinate_agents.graph.operations.serving import Ending, serve_requests
+from coordinate_agents.graph.operations.serving import serve_requests
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import Snapshot
 from coordinate_agents.graph.stopping import stop_all
 from coordinate_agents.graph.store.blobs import Blobs
 from coordinate_agents.graph.store.inbox import RequestInbox
 from coordinate_agents.graph.store.lease import Lease
-from coordinate_agents.graph.store.rows import RequestResult, RequestRow
+from coordinate_agents.graph.store.rows import RequestResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +67,18 @@ async def _drive(runtime: Runtime, graph_id: str, lease: Lease, request: DriveRe
 async def _run(engine: Engine, inbox: RequestInbox, request: DriveRequest) -> Ending:
     """Drive, told by signals, a deadline and requests when to leave; close the agents where that was asked for."""
     context = engine.context
-    stops: list[RequestRow] = []
-    async with _signals(engine) as told, anyio.create_task_group() as group:
-        group.start_soon(serve_requests, engine, inbox, told, stops)
+    leaving = Leaving(engine)
+    async with anyio.create_task_group() as group:
+        group.start_soon(leaving.hear_signals)
+        group.start_soon(serve_requests, engine, inbox, leaving)
         if request.deadline_s is not None:
-            group.start_soon(_leave_after, engine, request.deadline_s, told)
+            group.start_soon(leaving.after, request.deadline_s)
         if context.progress.wants_output:
             group.start_soon(_watch_output, context)
         await engine.run(lambda engine: _begin(engine, retry_failed=request.retry_failed))
+        await leaving.wait_for_second_thought()
         group.cancel_scope.cancel()
-    ending = told[-1] if told else "ended"
+    ending, stops = leaving.ending, leaving.stops
     if ending == "stopped" or (request.stop_on_exit and ending in ("interrupted", "deadline")):
         reason = str(stops[0].data.get("reason", "stopped")) if stops else f"stopped: graph-run ended ({ending})"
         await stop_all(context, reason=reason)
@@ -144,12 +144,6 @@ async def _begin(engine: Engine, *, retry_failed: bool) -> None:
         engine.apply(reset)
 
 
-async def _leave_after(engine: Engine, deadline_s: float, told: list[Ending]) -> None:
-    await anyio.sleep(deadline_s)
-    told.append("deadline")
-    engine.leave()
-
-
 async def _watch_output(context: Context) -> None:
     """Show each running subtask's last output line about once a second; only a terminal asks for it."""
     while True:
@@ -157,28 +151,6 @@ async def _watch_output(context: Context) -> None:
             facts = await context.sessions.look(run.session)  # type: ignore[arg-type]
             context.progress.output(run.id, facts.last_line)
         await anyio.sleep(1.0)
-
-
-@asynccontextmanager
-async def _signals(engine: Engine) -> AsyncIterator[list[Ending]]:
-    """First Ctrl-C: leave, agents live on. Second: stop them. SIGHUP: leave, a detached driver takes over."""
-    told: list[Ending] = []
-    async with anyio.create_task_group() as group:
-        group.start_soon(_receive, engine, told)
-        yield told
-        group.cancel_scope.cancel()
-
-
-async def _receive(engine: Engine, told: list[Ending]) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
-        async for number in signals:
-            if number == signal.SIGHUP:
-                told.append("handover")
-            elif told and told[-1] == "interrupted" and number == signal.SIGINT:
-                told.append("stopped")
-            else:
-                told.append("interrupted")
-            engine.leave()
 
 
 def exit_code_of(snapshot: Snapshot, ending: Ending, *, integrate: bool, until: SubtaskId | None = None) -> int:

@@ -13,8 +13,8 @@ from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.operations.create import create_document, read_document, spec_document
 from coordinate_agents.graph.operations.driving import DriveRequest, drive_graph, exit_code_of
+from coordinate_agents.graph.operations.leaving import Ending
 from coordinate_agents.graph.operations.loading import pick_graph, require_subtask
-from coordinate_agents.graph.operations.serving import Ending
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime

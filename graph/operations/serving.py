@@ -1,17 +1,14 @@
 """The driver's answers to what other processes ask it (contract section 8): stop the graph or one subtask, drain."""
 
-from typing import Literal
-
 from coordinate_agents.graph.engine import Engine
 from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.operations.leaving import Leaving
 from coordinate_agents.graph.stopping import stop_all
 from coordinate_agents.graph.store.inbox import RequestInbox
 from coordinate_agents.graph.store.rows import RequestResult, RequestRow
 
-Ending = Literal["ended", "interrupted", "stopped", "deadline", "handover"]
 
-
-async def serve_requests(engine: Engine, inbox: RequestInbox, told: list[Ending], stops: list[RequestRow]) -> None:
+async def serve_requests(engine: Engine, inbox: RequestInbox, leaving: Leaving) -> None:
     """Serve until cancelled. A stop of the whole graph makes the driver leave; it is answered once all is closed."""
     while True:
         for row in await inbox.next():
@@ -23,9 +20,7 @@ async def serve_requests(engine: Engine, inbox: RequestInbox, told: list[Ending]
             elif row.data.get("subtask") is not None:
                 await _stop_subtask(engine, inbox, row)
             else:
-                stops.append(row)
-                told.append("stopped")
-                engine.leave()
+                leaving.stop(row)
 
 
 async def _stop_subtask(engine: Engine, inbox: RequestInbox, row: RequestRow) -> None:
