@@ -10,6 +10,7 @@ import functools
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,10 @@ MAX_PACKED_BYTES: Final = 256 << 20
 # The end of a reflog that is looked at: 4 MiB hold more than 20,000 entries.
 MAX_REFLOG_BYTES: Final = 4 << 20
 _MAX_SYMREFS: Final = 5
+_MAX_VALUES: Final = 200_000
+# Longer than a step of the clock by which file systems stamp (4 to 10 ms on common kernels; 2 s nowhere we run).
+_SETTLED_NS: Final = 100_000_000
+_values: dict[str, tuple[tuple[int, int, int, int], CommitId]] = {}
 _OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
@@ -130,16 +135,48 @@ def _is_plain(name: str) -> bool:
 
 
 def _loose_refs(common: Path, prefix: str) -> Iterator[tuple[str, CommitId]]:
-    """Loose refs below the prefix; the value of a symbolic or broken one is empty."""
-    top = common / prefix
-    for folder, _, names in os.walk(top):
-        for name in names:
-            if name.endswith(".lock"):
-                continue
-            path = Path(folder, name)
-            text = (read_small(path) or "").strip()
-            if text or os.path.lexists(path):  # else it was packed or deleted since the folder was listed
-                yield path.relative_to(common).as_posix(), text if _OID.fullmatch(text) else ""
+    """Loose refs below the prefix; the value of a symbolic or broken one is empty.
+
+    Asked for several times a subtask, with several refs for each subtask: a file that is the same by inode, size and
+    both times is not read again, and no path objects are made.
+    """
+    top = str(common)
+    folders = [prefix.rstrip("/")]
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(f"{top}/{folder}") as listed:
+                entries = list(listed)
+        except OSError:
+            continue  # it was removed with its last ref since its parent was listed
+        for entry in entries:
+            name = f"{folder}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(name)
+            elif not entry.name.endswith(".lock") and (value := _loose_value(entry)) is not None:
+                yield name, value
+
+
+def _loose_value(entry: "os.DirEntry[str]") -> CommitId | None:
+    """What a loose ref's file holds, empty when it is no object id; None when the file is gone (packed or deleted)."""
+    try:
+        now = entry.stat(follow_symlinks=False)
+    except OSError:
+        return None
+    mark = (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+    known = _values.get(entry.path)
+    if known is not None and known[0] == mark:
+        return known[1]
+    text = (read_small(Path(entry.path)) or "").strip()
+    if not text and not os.path.lexists(entry.path):
+        return None
+    value = text if _OID.fullmatch(text) else ""
+    # A file that changed a moment ago may change again within the clock's step and look the same.
+    if time.time_ns() - now.st_ctime_ns > _SETTLED_NS:
+        if len(_values) >= _MAX_VALUES:
+            _values.clear()
+        _values[entry.path] = (mark, value)
+    return value
 
 
 def _read(path: Path, limit: int) -> bytes | None:

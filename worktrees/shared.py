@@ -76,14 +76,17 @@ def compare_shared(before: SharedState, after: SharedState) -> tuple[str, ...]:
 def _config_files(common: Path) -> Iterator[tuple[str, Path]]:
     yield "config", common / "config"
     yield "config.worktree", common / "config.worktree"
+    top = f"{common}/worktrees"
     try:
-        names = sorted(entry.name for entry in os.scandir(common / "worktrees"))
+        with os.scandir(top) as listed:
+            names = sorted(entry.name for entry in listed)
     except OSError:
         return
+    # Looked through twice a subtask with a folder for each worktree: path objects only for what is there.
     for name in names:
-        path = common / "worktrees" / name / "config.worktree"
+        path = f"{top}/{name}/config.worktree"
         if os.path.lexists(path):
-            yield f"worktrees/{name}/config.worktree", path
+            yield f"worktrees/{name}/config.worktree", Path(path)
 
 
 def _of_config(path: Path) -> Mapping[str, str]:

@@ -1,6 +1,7 @@
 """Refs, HEAD and reflogs read as files: only regular files, only what looks like an id."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,46 @@ def test_reflog_names_every_commit_newest_first(repo: Path) -> None:
 
     assert reflog_commits(repo / ".git" / "logs" / "HEAD") == (third, second, first)
     assert reflog_commits(repo / ".git" / "logs" / "none") == ()
+
+
+def settle(path: Path) -> None:
+    """Wait until the file's change time is old enough to be trusted."""
+    while time.time_ns() - path.stat().st_ctime_ns < 200_000_000:
+        time.sleep(0.01)
+
+
+def test_ref_rewritten_in_place_with_its_old_modification_time_is_seen(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "r")
+    first = git(repo, "rev-parse", "HEAD")
+    second = git(repo, "commit-tree", "-m", "x", "HEAD^{tree}")
+    path = repo / ".git" / "refs" / "heads" / "main"
+    settle(path)
+    common = repo / ".git"
+    assert read_refs(common, "refs/heads/") == {"refs/heads/main": first}
+    times = path.stat()
+    path.write_text(second + "\n")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert read_refs(common, "refs/heads/") == {"refs/heads/main": second}
+
+
+def test_ref_moved_by_git_twice_at_once_is_seen_each_time(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "r")
+    commits = [git(repo, "commit-tree", "-m", str(n), "HEAD^{tree}") for n in range(20)]
+    for commit in commits:
+        git(repo, "update-ref", "refs/heads/moving", commit)
+        assert read_refs(repo / ".git", "refs/heads/")["refs/heads/moving"] == commit
+
+
+def test_ref_that_was_packed_or_deleted_after_a_look_is_right(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "r")
+    head = git(repo, "rev-parse", "HEAD")
+    for name in ("a/one", "a/two", "b"):
+        git(repo, "update-ref", f"refs/heads/{name}", head)
+    settle(repo / ".git" / "refs" / "heads" / "b")
+    whole = {f"refs/heads/{name}": head for name in ("a/one", "a/two", "b", "main")}
+    assert read_refs(repo / ".git", "refs/heads/") == whole
+    git(repo, "pack-refs", "--all", "--prune")
+    assert read_refs(repo / ".git", "refs/heads/") == whole
+    git(repo, "update-ref", "-d", "refs/heads/a/one")
+    del whole["refs/heads/a/one"]
+    assert read_refs(repo / ".git", "refs/heads/") == whole
