@@ -56,8 +56,16 @@ def without_dependents(
     return {name: oid for name, oid in siblings.items() if owners[name] not in built}
 
 
-def containing(judge: Judge, commit: CommitId, among: Mapping[str, CommitId]) -> tuple[str, ...]:
-    """Names of these refs that contain the commit, at most MAX_NAMED, sorted. One process when none does."""
+def containing(
+    judge: Judge, commit: CommitId, among: Mapping[str, CommitId], *, above: CommitId | None = None
+) -> tuple[str, ...]:
+    """Names of these refs that contain the commit, at most MAX_NAMED, sorted.
+
+    `above`: a commit that it contains, below which no ref needs a look. With it no process is needed when no ref is far
+    from there; one otherwise when none contains the commit.
+    """
+    if above is not None and not judge.is_shallow and _is_surely_new(judge, commit, among.values(), above):
+        return ()
     names: dict[CommitId, list[str]] = {}
     for name, oid in among.items():
         names.setdefault(oid, []).append(name)
@@ -122,6 +130,10 @@ def _moved(judge: Judge, before: RefSnapshot) -> dict[str, CommitId]:
     # A symbolic ref, such as origin/HEAD, is left out: what it leads to is in the snapshot itself.
     now = read_refs(Path(judge.facts.common_dir), "refs/")
     return {name: now[name] for name, oid in before.refs.items() if now.get(name, oid) != oid}
+
+
+def _is_surely_new(judge: Judge, commit: CommitId, tips: Collection[CommitId], above: CommitId) -> bool:
+    return judge.commits.contains(tips, commit, above=above) is False
 
 
 def _is_inside(judge: Judge, commit: CommitId, tips: Sequence[CommitId]) -> bool:

@@ -35,7 +35,7 @@ _MAX_REPORTED: Final = 1000
 
 
 def examine(judge: Judge, request: ExamineRequest) -> Examination:
-    """What git shows about the worktree now. Five git processes for an ordinary clean one. Changes nothing.
+    """What git shows about the worktree now. Three git processes for an ordinary clean one. Changes nothing.
 
     Raises: WorktreeError EVIDENCE_REJECTED when head or what it needs cannot be read.
     """
@@ -67,6 +67,7 @@ def _examine(judge: Judge, request: ExamineRequest, position: Position, head: Co
     changes = raw_changes(judge, request.base, head)
     dirty, hidden = _dirt(judge, request, head, changes)
     first = history.commits.get(head)
+    has_base = _contains_base(judge, history, head)
     return Examination(
         head=head,
         tree=first.tree if first is not None else judge.tree_of(head),
@@ -74,11 +75,11 @@ def _examine(judge: Judge, request: ExamineRequest, position: Position, head: Co
         head_state=position.state,
         head_branch=_short(position.branch),
         operation=position.operation,
-        base_is_ancestor=_contains_base(judge, history, head),
+        base_is_ancestor=has_base,
         tree_differs=bool(changes),
         commit_count=len(history.commits) + (1 if history.is_cut else 0),
         subject=first.subject if first is not None else "",
-        contained_in=_contained_in(judge, request, head, siblings) if head != request.base else (),
+        contained_in=_contained_in(judge, request, head, siblings=siblings, has_base=has_base),
         moved_user_refs=moved_onto(judge, history, request.attempt_refs),
         dirty=_shown(dirty, request.dirty_limit),
         dirty_count=len(dirty),
@@ -111,11 +112,13 @@ def _contains_base(judge: Judge, history: History, head: CommitId) -> bool:
 
 
 def _contained_in(
-    judge: Judge, request: ExamineRequest, head: CommitId, siblings: Mapping[str, CommitId]
+    judge: Judge, request: ExamineRequest, head: CommitId, *, siblings: Mapping[str, CommitId], has_base: bool
 ) -> tuple[str, ...]:
     """Refs that already have head. A sibling that was started on it does not count: it has it from here."""
+    if head == request.base:
+        return ()
     first = request.first_refs.refs
-    found = containing(judge, head, {**first, **siblings})
+    found = containing(judge, head, {**first, **siblings}, above=request.base if has_base else None)
     if not found:
         return ()
     others = without_dependents(judge, request.graph, head, siblings)

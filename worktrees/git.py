@@ -103,9 +103,16 @@ def run(
     return _run(git_program(), args, env=env, cwd=cwd, stdin=stdin, timeout_s=timeout_s, max_bytes=max_bytes, ok=ok)
 
 
-def start(args: Sequence[str], *, env: Mapping[str, str], cwd: str = "/") -> subprocess.Popen[bytes]:
-    """Start a git that answers questions line by line over unbuffered pipes, until its input is closed."""
-    return _popen([git_program(), *args], env, cwd, subprocess.PIPE, subprocess.DEVNULL)
+def start(
+    args: Sequence[str], *, env: Mapping[str, str], cwd: str = "/", with_errors: bool = False
+) -> subprocess.Popen[bytes]:
+    """Start a git that answers questions line by line over unbuffered pipes, until its input is closed.
+
+    `with_errors`: its error output is a pipe too, for a program that says at most one thing there, and then ends.
+    """
+    return _popen(
+        [git_program(), *args], env, cwd, subprocess.PIPE, subprocess.PIPE if with_errors else subprocess.DEVNULL
+    )
 
 
 def failure(args: Sequence[str], result: GitResult) -> WorktreeError:

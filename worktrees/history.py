@@ -1,13 +1,14 @@
-"""Commits between a base and heads, read in one call: who contains whom, and which heads are needed.
+"""Commits between a base and heads, read at once: who contains whom, and which heads are needed.
 
 Answers come from parents alone, in the judge repository (no grafts, replace refs, commit-graph) and never from dates:
-`rev-list` lists every commit that base does not contain, and what it lists is walked here.
+every commit that base does not contain is listed, a few by reading their objects, more by `rev-list`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from coordinate_agents.worktrees.commit_objects import Commit
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import CommitId, Head
@@ -18,17 +19,6 @@ _MAX_BYTES: Final = 256 << 20
 _TIMEOUT_S: Final = 120.0
 BASE_NAME: Final = "base"
 _FORMAT: Final = "--format=%H%x00%T%x00%ct%x00%P%x00%s"
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """One commit object. `committed_at` is seconds since the epoch, 0 when the object has none."""
-
-    id: CommitId
-    tree: str
-    committed_at: int
-    parents: tuple[CommitId, ...]
-    subject: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +44,11 @@ class History:
 
 
 def read_history(judge: Judge, base: CommitId, heads: Sequence[CommitId]) -> History:
-    """The history from base to the heads. One process. Raises: WorktreeError when a commit cannot be read."""
+    """The history from base to the heads. A process when it is long. Raises: WorktreeError when one cannot be read."""
+    if not judge.is_shallow:  # a boundary cuts history, which the objects do not show
+        short = judge.commits.between(base, heads)
+        if short is not None:
+            return History(base, {commit.id: commit for commit in short})
     return _read(judge, base, heads, ())
 
 

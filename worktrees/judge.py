@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from coordinate_agents.worktrees.cat_file import ObjectName, ObjectReader
+from coordinate_agents.worktrees.commit_objects import CommitReader
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.files import ensure_text, identity, read_regular
 from coordinate_agents.worktrees.frozen import Frozen
@@ -34,13 +35,14 @@ from coordinate_agents.worktrees.git import (
 )
 from coordinate_agents.worktrees.judge_settings import CONFIG, ENVIRONMENT, USER_OVERRIDES
 from coordinate_agents.worktrees.model import RepositoryFacts
+from coordinate_agents.worktrees.ref_changes import RefChanger, RefusedError
 
 # A temporary index that a killed process left is removed by the next one that opens the judge after this time.
 _STALE_S: Final = 24 * 3600.0
 
 
 class Judge:
-    """The judge repository of one user repository. Thread-safe. `close` ends the kept process."""
+    """The judge repository of one user repository. Thread-safe. `close` ends the kept processes."""
 
     def __init__(self, facts: RepositoryFacts) -> None:
         self.facts = facts
@@ -48,6 +50,8 @@ class Judge:
         self._objects = str(Path(facts.common_dir) / "objects")
         self._environment = inherited_environment() | ENVIRONMENT
         self._reader = ObjectReader(self._start_reader)
+        self.commits = CommitReader(self._reader)
+        self._changer = RefChanger(self._start_ref_changer)
         self._lock = threading.Lock()
         self._seen: tuple[object, ...] = ()
 
@@ -64,6 +68,7 @@ class Judge:
 
     def close(self) -> None:
         self._reader.close()
+        self._changer.close()
 
     def __enter__(self) -> "Judge":
         return self
@@ -113,19 +118,29 @@ class Judge:
         git_dir: str | None = None,
     ) -> GitResult:
         """Run plumbing on the user's git dir, or on an admin folder `git_dir` below it. Hooks and filters stay off."""
-        environment = dict(self._environment)
-        environment["GIT_DIR"] = git_dir or self.facts.common_dir
-        environment["GIT_COMMON_DIR"] = self.facts.common_dir
-        environment |= config_environment(USER_OVERRIDES)
         return run(
             args,
-            env=environment,
+            env=self._user_environment(git_dir or self.facts.common_dir),
             cwd=self.facts.common_dir,
             stdin=stdin,
             timeout_s=timeout_s,
             max_bytes=max_bytes,
             ok=ok,
         )
+
+    def change_refs(self, commands: bytes) -> str | None:
+        """Apply `update-ref -z --stdin` commands to the user's refs, all or none; what git said when it did not.
+
+        As `user_git` would, in a kept process. Raises: WorktreeError when it is not known whether it did.
+        """
+        if not self._changer.fits(commands):
+            result = self.user_git("update-ref", "-z", "--stdin", stdin=commands, ok=(0, 1, 128))
+            return (result.said or "no message") if result.code != 0 else None
+        try:
+            self._changer.apply(commands)
+        except RefusedError as error:
+            return GitResult(128, b"", error.said).said
+        return None
 
     @contextlib.contextmanager
     def temporary_index(self) -> Iterator[str]:
@@ -139,6 +154,10 @@ class Judge:
     def look_up(self, expression: str) -> ObjectName | None:
         """The object named by a full id or `<id>^{type}`, from the kept process; None when it does not exist."""
         return self._reader.look_up(expression)
+
+    @property
+    def is_shallow(self) -> bool:
+        return Path(self.git_dir, "shallow").exists()
 
     def exists(self, oid: str) -> bool:
         return self.look_up(oid) is not None
@@ -173,8 +192,18 @@ class Judge:
             environment["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = quote_path(str(Path(self.git_dir, "objects")))
         return environment
 
+    def _user_environment(self, git_dir: str) -> dict[str, str]:
+        environment = dict(self._environment)
+        environment["GIT_DIR"] = git_dir
+        environment["GIT_COMMON_DIR"] = self.facts.common_dir
+        return environment | config_environment(USER_OVERRIDES)
+
+    def _start_ref_changer(self) -> "subprocess.Popen[bytes]":
+        place = self.facts.common_dir
+        return start(["update-ref", "-z", "--stdin"], env=self._user_environment(place), cwd=place, with_errors=True)
+
     def _start_reader(self) -> "subprocess.Popen[bytes]":
-        return start(["cat-file", "--batch-check"], env=self._judge_environment(False), cwd=self.git_dir)
+        return start(["cat-file", "--batch-command"], env=self._judge_environment(False), cwd=self.git_dir)
 
     def _create(self) -> None:
         """Make the repository under another name and move it into place, so that nobody sees half of one."""

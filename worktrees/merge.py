@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.worktrees import resolutions
+from coordinate_agents.worktrees.commit_objects import Commit
 from coordinate_agents.worktrees.errors import WorktreeError
-from coordinate_agents.worktrees.history import Commit
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.judge_settings import RUNTIME_EMAIL, RUNTIME_NAME
 from coordinate_agents.worktrees.model import CommitId, Head, MergeConflict

@@ -77,17 +77,15 @@ def read_ref(common_dir: str, name: str) -> CommitId | None:
 
 
 def change_refs(judge: Judge, changes: Sequence[RefChange]) -> None:
-    """Apply all changes or none, in one git call. Raises: WORKTREE_CONFLICT when a ref is not as expected."""
+    """Apply all changes or none, in one transaction. Raises: WORKTREE_CONFLICT when a ref is not as expected."""
     if not changes:
         return
     _require_ours(change.name for change in changes)
     zero = "0" * (64 if judge.facts.object_format == "sha256" else 40)
     text = "".join(_command(change, zero) for change in changes)
-    result = judge.user_git("update-ref", "-z", "--stdin", stdin=os.fsencode(text), ok=(0, 1, 128))
-    if result.code != 0:
-        raise WorktreeError(
-            "WORKTREE_CONFLICT", f"A Runtime ref could not be set: {result.said}", kept="no ref was changed"
-        )
+    said = judge.change_refs(os.fsencode(text))
+    if said is not None:
+        raise WorktreeError("WORKTREE_CONFLICT", f"A Runtime ref could not be set: {said}", kept="no ref was changed")
 
 
 def restore_refs(judge: Judge, wanted: Mapping[str, CommitId]) -> tuple[str, ...]:

@@ -26,8 +26,12 @@ def create_and_die(tmp_path: Path, repo: Path, root: str, base: str, *, nonce: s
     folder.mkdir(exist_ok=True)
     real = next(p for p in os.environ["PATH"].split(":") if Path(p, "git").exists())
     before, after = ("kill -9 $PPID; exit 1", "") if when == "before" else ("", "kill -9 $PPID")
+    # This one is kept: it is over with the line that says so.
+    until = '| while read line; do test "$line" = "commit: ok" && kill -9 $PPID; echo "$line"; done'
+    rest = until if (at, when) == ("update-ref", "after") else ""
     (folder / "git").write_text(
-        f'#!/bin/sh\ncase " $* " in *" {at} "*) {before}\n"{real}/git" "$@"\ncode=$?\n{after}\nexit $code ;; esac\n'
+        f'#!/bin/sh\ncase " $* " in *" {at} "*) {before}\n"{real}/git" "$@" {rest}\ncode=$?\n{after}\n'
+        "exit $code ;; esac\n"
         f'exec "{real}/git" "$@"\n'
     )
     (folder / "git").chmod(0o755)

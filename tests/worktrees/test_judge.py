@@ -304,7 +304,7 @@ def test_temporary_indexes_are_removed_and_stale_ones_swept(judge: Judge) -> Non
 
 def test_kept_reader_answers_again_after_it_was_killed(repo: Path, judge: Judge) -> None:
     assert judge.exists(head(repo))
-    child = judge._reader._child
+    child = judge._reader._kept.child
     assert child is not None
     child.kill()
     child.wait()
