@@ -73,6 +73,12 @@ def _compiled(expression: bytes) -> re.Pattern[bytes]:
     return found
 
 
+def compile_shapes() -> None:
+    """Compile every shape now: for a process that forks hosts, so that each of them has them."""
+    for _, expression in _SHAPES:
+        _compiled(expression)
+
+
 def encodings(secret: str) -> set[bytes]:
     """The forms in which a value may appear in output, the value itself included."""
     raw = secret.encode("utf-8", "surrogateescape")

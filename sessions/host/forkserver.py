@@ -18,6 +18,9 @@ import traceback
 
 from coordinate_agents.sessions.drivers import DRIVERS
 from coordinate_agents.sessions.host import main as host
+from coordinate_agents.sessions.plain import last_line, tail
+from coordinate_agents.sessions.process import PR_SET_PDEATHSIG, prctl
+from coordinate_agents.sessions.redact import compile_shapes
 
 LOCK_DESCRIPTOR = 3
 # Above every descriptor that is given to a host.
@@ -38,6 +41,7 @@ def main() -> None:
     os.close(null)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, _reap)
+    _warm()
     gc.freeze()  # shared pages stay shared: the collector never writes into what is loaded now
     while True:
         request, descriptors, _, _ = socket.recv_fds(control, 1, 4)
@@ -49,6 +53,13 @@ def main() -> None:
         for descriptor in descriptors:
             os.close(descriptor)
         control.sendall(b"%d\n" % pid)
+
+
+def _warm() -> None:
+    """Do once what every host does lazily: here it is paid for once and shared by all."""
+    prctl(PR_SET_PDEATHSIG, 0)  # changes nothing here; the call is what loads the library
+    compile_shapes()
+    tail(last_line(b"x").encode("ascii"))
 
 
 def _reap(_number: int, _frame: object) -> None:
