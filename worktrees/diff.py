@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import ChangedPath, CommitId, Worktree
+from coordinate_agents.worktrees.tree_objects import TreeChange
 
 _Kind = Literal["added", "modified", "deleted", "renamed", "copied", "type"]
 _KINDS: Final[Mapping[str, _Kind]] = {
@@ -33,12 +34,18 @@ class RawChange:
 
 def changed(judge: Judge, base: CommitId, head: CommitId) -> tuple[str, ...]:
     """Paths that differ, both sides of renames, sorted."""
+    differing = judge.trees.changes(judge.tree_of(base), judge.tree_of(head))
+    if differing is not None:
+        return tuple(sorted(os.fsdecode(change.path) for change in differing))
     result = judge.git("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, head)
     return tuple(sorted(set(result.fields())))
 
 
 def raw_changes(judge: Judge, base: CommitId, head: CommitId) -> tuple[RawChange, ...]:
-    """Every path that differs, renames found, in git's order. One process."""
+    """Every path that differs, renames found, in git's order. A process when there can be renames, or much differs."""
+    differing = judge.trees.changes(judge.tree_of(base), judge.tree_of(head))
+    if differing is not None and not _may_have_renames(differing):
+        return tuple(_raw(change) for change in differing)
     fields = iter(judge.git("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "-M", base, head).fields())
     found = []
     for meta in fields:
@@ -47,6 +54,24 @@ def raw_changes(judge: Judge, base: CommitId, head: CommitId) -> tuple[RawChange
         old, path = (first, next(fields)) if letter[0] in "RC" else (None, first)
         found.append(RawChange(ChangedPath(path, _KINDS.get(letter[0], "modified"), old), mode, oid))
     return tuple(found)
+
+
+def _may_have_renames(changes: Sequence[TreeChange]) -> bool:
+    """Git makes a rename of something that is gone and something that is new, and of nothing else."""
+    return any(change.old is None for change in changes) and any(change.new is None for change in changes)
+
+
+def _raw(change: TreeChange) -> RawChange:
+    old, new = change.old, change.new
+    path = os.fsdecode(change.path)
+    if new is None:
+        zeros = "0" * len(old.oid if old is not None else "")
+        return RawChange(ChangedPath(path, "deleted"), "000000", zeros)
+    if old is None:
+        return RawChange(ChangedPath(path, "added"), new.mode, new.oid)
+    # The first three digits are what kind of thing it is, the others its permissions.
+    kind: _Kind = "type" if old.mode[:3] != new.mode[:3] else "modified"
+    return RawChange(ChangedPath(path, kind), new.mode, new.oid)
 
 
 def diff(judge: Judge, base: CommitId, head: CommitId, *, stat: bool, max_bytes: int) -> str:

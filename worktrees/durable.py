@@ -17,6 +17,7 @@ from coordinate_agents.worktrees.model import PIN_PREFIX, CommitId
 from coordinate_agents.worktrees.ownership import read_record
 from coordinate_agents.worktrees.pins import pin
 from coordinate_agents.worktrees.refs import TIPS_SLUG, read_refs
+from coordinate_agents.worktrees.tree_objects import loose_paths
 
 _MAX_LIST_BYTES: Final = 256 << 20
 _TIMEOUT_S: Final = 300.0
@@ -43,7 +44,25 @@ def secure(judge: Judge, known: Sequence[CommitId], commit: CommitId) -> None:
 
     Raises: EVIDENCE_REJECTED when one is missing.
     """
-    objects = Path(judge.facts.common_dir, "objects")
+    objects = judge.user_objects
+    loose = _few_new(judge, known[0], commit) if len(known) == 1 else None
+    if loose is None:
+        listed = _listed(judge, known, commit)
+        loose = [path for oid in listed if (path := objects / oid[:2] / oid[2:]).exists()]
+    if len(loose) > _MAX_SINGLE_SYNCS:
+        os.sync()
+    else:
+        _sync_with_folders(objects, loose)
+
+
+def _few_new(judge: Judge, base: CommitId, commit: CommitId) -> list[Path] | None:
+    """The files of all objects that commit has and base has not; None when they are many, packed, or one is gone."""
+    short = None if judge.is_shallow else judge.commits.between(base, [commit])
+    added = None if short is None else judge.trees.added(base, short)
+    return None if added is None else loose_paths(judge.user_objects, added)
+
+
+def _listed(judge: Judge, known: Sequence[CommitId], commit: CommitId) -> list[str]:
     asked = "".join(f"{line}\n" for line in (commit, *(f"^{oid}" for oid in known))).encode()
     args = ["rev-list", "--objects", "--no-object-names", "--stdin"]
     listed = judge.git(*args, stdin=asked, ok=(0, 128), max_bytes=_MAX_LIST_BYTES, timeout_s=_TIMEOUT_S)
@@ -54,11 +73,7 @@ def secure(judge: Judge, known: Sequence[CommitId], commit: CommitId) -> None:
             kept="the worktree and its branch",
             next="git fsck --connectivity-only",
         )
-    loose = [path for oid in listed.lines() if (path := objects / oid[:2] / oid[2:]).exists()]
-    if len(loose) > _MAX_SINGLE_SYNCS:
-        os.sync()
-    else:
-        _sync_with_folders(objects, loose)
+    return listed.lines()
 
 
 def _sync_with_folders(top: Path, files: Iterable[Path]) -> None:

@@ -35,7 +35,7 @@ _MAX_REPORTED: Final = 1000
 
 
 def examine(judge: Judge, request: ExamineRequest) -> Examination:
-    """What git shows about the worktree now. Three git processes for an ordinary clean one. Changes nothing.
+    """What git shows about the worktree now. Two git processes for an ordinary clean one. Changes nothing.
 
     Raises: WorktreeError EVIDENCE_REJECTED when head or what it needs cannot be read.
     """

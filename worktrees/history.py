@@ -12,6 +12,7 @@ from coordinate_agents.worktrees.commit_objects import Commit
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import CommitId, Head
+from coordinate_agents.worktrees.tree_objects import loose_paths
 
 # More commits than any attempt makes; past it the walk is left to git.
 MAX_COMMITS: Final = 50_000
@@ -57,6 +58,10 @@ def read_complete_history(judge: Judge, base: CommitId, heads: Sequence[CommitId
 
     `merge-tree` takes a missing tree for an empty one and exits 0 (git 2.39, seen), so it is asked only after this.
     """
+    short = None if judge.is_shallow else judge.commits.between(base, heads)
+    added = None if short is None else judge.trees.added(base, short)
+    if short is not None and added is not None and loose_paths(judge.user_objects, added) is not None:
+        return History(base, {commit.id: commit for commit in short})
     return _read(judge, base, heads, ("--objects", "--no-object-names"))
 
 

@@ -36,6 +36,7 @@ from coordinate_agents.worktrees.git import (
 from coordinate_agents.worktrees.judge_settings import CONFIG, ENVIRONMENT, USER_OVERRIDES
 from coordinate_agents.worktrees.model import RepositoryFacts
 from coordinate_agents.worktrees.ref_changes import RefChanger, RefusedError
+from coordinate_agents.worktrees.tree_objects import TreeReader
 
 # A temporary index that a killed process left is removed by the next one that opens the judge after this time.
 _STALE_S: Final = 24 * 3600.0
@@ -51,6 +52,7 @@ class Judge:
         self._environment = inherited_environment() | ENVIRONMENT
         self._reader = ObjectReader(self._start_reader)
         self.commits = CommitReader(self._reader)
+        self.trees = TreeReader(self._reader, self.commits)
         self._changer = RefChanger(self._start_ref_changer)
         self._lock = threading.Lock()
         self._seen: tuple[object, ...] = ()
@@ -154,6 +156,10 @@ class Judge:
     def look_up(self, expression: str) -> ObjectName | None:
         """The object named by a full id or `<id>^{type}`, from the kept process; None when it does not exist."""
         return self._reader.look_up(expression)
+
+    @property
+    def user_objects(self) -> Path:
+        return Path(self._objects)
 
     @property
     def is_shallow(self) -> bool:

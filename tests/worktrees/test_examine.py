@@ -305,7 +305,7 @@ def test_what_setup_left_is_blamed_on_nobody(bench: Bench) -> None:
     assert seen.dirty == (DirtyPath("mine", "untracked"),)
 
 
-def test_honest_work_costs_three_git_processes(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_honest_work_costs_two_git_processes(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     worktree = bench.worktree()
     bench.worktree("b")
     agent(worktree, "echo 2 > f; git commit -qam x")
@@ -315,7 +315,6 @@ def test_honest_work_costs_three_git_processes(bench: Bench, tmp_path: Path, mon
     bench.examine(worktree)
 
     assert calls.verbs() == [
-        "diff-tree",
         "read-tree",
         "ls-files",
     ]
