@@ -5,7 +5,8 @@ Made once per drive by `operations`; owned by the engine, whose `apply` is `reco
 
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -57,6 +58,7 @@ class Context:
     clock: Clock
     progress: Progress
     record: Callable[[Event], None] = lambda event: None
+    tokens: Callable[[str, Sequence[str]], AbstractAsyncContextManager[None]] = lambda key, needs: nullcontext()
     hold_starts: Callable[[], str] = lambda: ""
     checks: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
     git: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(MAX_GIT_CALLS))

@@ -8,7 +8,8 @@ A driver that must leave (a signal, a deadline) stops planning, cancels what may
 live on in their hosts; checks, which are run again) and lets the rest reach its next event within a bound.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,10 +66,12 @@ class Engine:
         self._is_planning = False
         self._may_plan = False
         self._has_integrated = False
+        self._kept_open = 0
         self._changed = anyio.Event()
         self._group: TaskGroup | None = None
         self._found_ended: set[SubtaskId] = set()
         context.record = self.apply
+        context.tokens = self.tokens
 
     async def run(self, begin: Callable[["Engine"], Awaitable[None]]) -> None:
         """Drive to the end. `begin` records and starts what recovery decided. Raises what a broken store raises."""
@@ -80,7 +83,7 @@ class Engine:
                 self._may_plan = True
                 self._plan()
                 self._integrate_when_done()
-                while self._scopes and not self._is_leaving:
+                while (self._scopes or self._kept_open) and not self._is_leaving:
                     await self._next_change()
                 if self._is_leaving:
                     await self._finish_steps()
@@ -91,11 +94,21 @@ class Engine:
     def leave(self) -> None:
         """Start nothing more; let `run` return soon, with agents left running in their hosts."""
         self._is_leaving = True
-        self._changed.set()
+        self._notify()
 
     def drain(self) -> None:
         """Start nothing new; what runs is driven to its end."""
         self._may_plan = False
+
+    @contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """Inside the block the drive does not end, although nothing runs: what is being done may make more ready."""
+        self._kept_open += 1
+        try:
+            yield
+        finally:
+            self._kept_open -= 1
+            self._notify()
 
     async def halt(self, subtask: SubtaskId) -> None:
         """Cut the subtask's effects short and wait until they are gone; what it records afterwards is the caller's."""
@@ -118,6 +131,19 @@ class Engine:
             self.start(effect)
         if has_moved:
             self._plan()
+            self._notify()  # tokens may be free
+
+    @asynccontextmanager
+    async def tokens(self, key: str, needs: Sequence[str]) -> AsyncIterator[None]:
+        """Hold these tokens meanwhile; waits until all of them are free. `key` is unique among holders."""
+        while not self._planner.hold(key, needs):
+            await self._next_change()
+        try:
+            yield
+        finally:
+            self._planner.give_back(key)
+            self._plan()
+            self._notify()
 
     def start(self, effect: Effect) -> None:
         """Begin an effect; its outcome is applied when it ends. A leaving driver begins nothing: the next one does."""
@@ -140,7 +166,7 @@ class Engine:
             self._resume_found(outcome)
         self._scopes.pop(key, None)
         self._integrate_when_done()
-        self._changed.set()
+        self._notify()
 
     def found_ended(self, subtask: SubtaskId) -> None:
         """Its Session ended or was lost before this drive: should that prove an interruption, it is resumed, once."""
@@ -154,15 +180,19 @@ class Engine:
                 self.apply(reset)
 
     async def _next_change(self) -> None:
-        self._changed = anyio.Event()
         await self._changed.wait()
+
+    def _notify(self) -> None:
+        """Wake everybody who waits for a change; who waits from now on waits for the next one."""
+        self._changed.set()
+        self._changed = anyio.Event()
 
     async def _finish_steps(self) -> None:
         for effect, scope in list(self._scopes.values()):
             if isinstance(effect, _CANCELLABLE):
                 scope.cancel()
         with anyio.move_on_after(LEAVE_BOUND_S):
-            while self._scopes:
+            while self._scopes or self._kept_open:
                 await self._next_change()
 
     def _append(self, event: Event, changed: TaskRun | GraphSummary, now: float) -> None:

@@ -2,7 +2,7 @@
 
 Rule: every expected failure becomes an event, never an exception, so that one bad subtask cannot end the drive. The
 problem this causes: a bug would look like a failed subtask. Next rule: only WorktreeError, SessionError and GraphError
-are turned into events; anything else ends the drive with a traceback.
+are turned into events; anything else ends the drive with a traceback, and so does what the store itself refuses.
 """
 
 import json
@@ -36,6 +36,8 @@ from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import Base, Head, MergeConflict, RefSnapshot, SharedState
 
+# What says that this driver may write no more, or that the disk does not take it.
+_ENDS_THE_DRIVE = frozenset({"STALE_CLAIM", "STATE_TAMPERED", "DISK_FULL", "WAIT_TIMED_OUT"})
 # Trying again without a change of the world meets the same.
 _FINAL_CODES = frozenset(
     {
@@ -61,7 +63,9 @@ async def perform(context: Context, effect: Effect) -> Event:
         case _:
             try:
                 return await _perform_task(context, effect)
-            except (WorktreeError, SessionError) as error:
+            except (WorktreeError, SessionError, GraphError) as error:
+                if isinstance(error, GraphError) and error.code in _ENDS_THE_DRIVE:
+                    raise
                 return AttemptFailed(effect.subtask, failure_of(error), is_final=error.code in _FINAL_CODES)
 
 
@@ -73,8 +77,12 @@ async def _perform_task(context: Context, effect: TaskEffect) -> Event:
             return await preparing.create_worktree(context, subtask)
         case RunSetup(subtask=subtask):
             return await preparing.run_setup(context, subtask)
-        case OpenSession():
+        case OpenSession(turn=0):
             return await turns.open_session(context, effect)
+        case OpenSession(subtask=subtask):
+            # Its tokens were given back for the verification that found something to fix.
+            async with context.tokens(f"{subtask}:turn", context.task(subtask).needs):
+                return await turns.open_session(context, effect)
         case AwaitTurn(subtask=subtask):
             return await turns.await_turn(context, subtask)
         case ExplainExit(subtask=subtask):

@@ -4,7 +4,8 @@ The incremental side of `schedule`: after each folded event `sync` moves only th
 transition costs the same in a large graph. Decides; starts nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from coordinate_agents.graph import schedule
 from coordinate_agents.graph.frontier import Place
@@ -24,6 +25,7 @@ class Planner:
         longest = schedule.longest_remaining({task.id: task.depends_on for task in snapshot.graph.tasks})
         self._ready = schedule.ReadyQueue(snapshot.tasks, longest)
         self._running: dict[SubtaskId, schedule.Running] = {}
+        self._held: dict[str, tuple[str, ...]] = {}
         self._starts_left = max_starts
         snapshot.take_changed()
         for subtask in snapshot.tasks:
@@ -40,6 +42,24 @@ class Planner:
         for changed in moved:
             self._put(changed, frontier.place(changed))
         return bool(moved) or before != self._running.get(subtask)
+
+    def hold(self, key: str, needs: Sequence[str]) -> bool:
+        """Take tokens beside the running subtasks', all or none; False when they are not free now.
+
+        For checks, and for a further turn after them. Nobody holds tokens while waiting for others: a subtask gives its
+        own back for its verification. So no two can wait for each other.
+        """
+        taken = Counter(token for each in self._running.values() for token in each.needs)
+        taken.update(token for tokens in self._held.values() for token in tokens)
+        total = self._snapshot.graph.resources
+        if any(taken[token] + count > total.get(token, 0) for token, count in Counter(needs).items()):
+            return False
+        self._held[key] = tuple(needs)
+        return True
+
+    def give_back(self, key: str) -> None:
+        """End a `hold`; nothing when there is none."""
+        self._held.pop(key, None)
 
     def next_start(self, *, closed: str = "") -> SubtaskId | None:
         """The subtask to claim now; None when there is no slot, nothing ready, or starts are `closed` (the reason).
@@ -63,13 +83,19 @@ class Planner:
             max_starts=min(left, default=None),
             closed=closed,
         )
-        tasks, running = self._snapshot.tasks, self._running.values()
+        tasks = self._snapshot.tasks
+        running = [*self._running.values(), *self._holders()]
         if limit is None:
             return schedule.plan(self._ready.candidates(()), running, tasks, limits, explain="all")
         plan = schedule.plan(self._ready.candidates(self._running), running, tasks, limits)
         # Those in the way of somebody running are not looked at again before that one has ended.
         self._ready.park(plan.deferred)
         return plan
+
+    def _holders(self) -> Iterator[schedule.Running]:
+        """Who holds tokens beside the running subtasks, in the form that a plan counts."""
+        for key, needs in self._held.items():
+            yield schedule.Running(SubtaskId(key), (), needs, holds_slot=False)
 
     def _put(self, subtask: SubtaskId, place: Place) -> None:
         task = self._snapshot.tasks[subtask]
@@ -79,8 +105,9 @@ class Planner:
             self._ready.discard(subtask)
         if place == "running":
             run = self._snapshot.runs[subtask]
+            needs = () if run.phase == "verifying" else task.needs
             holds = run.phase not in WITHOUT_SLOT
-            self._running[subtask] = schedule.Running(subtask, task.writes, task.needs, run.agent, holds_slot=holds)
+            self._running[subtask] = schedule.Running(subtask, task.writes, needs, run.agent, holds_slot=holds)
         else:
             self._running.pop(subtask, None)
 

@@ -19,15 +19,18 @@ def bring(root: Path, worktree: Path, *, copy: Sequence[str], link: Sequence[str
     Raises: WorktreeError SETUP_FAILED when a path leaves the checkout, passes a symbolic link, or exists already.
     """
     brought = []
-    for name in copy:
-        if (source := _source(root, name)) is not None:
-            target = _target(worktree, name)
-            _copy(source, target)
-            brought.append(name)
-    for name in link:
-        if (source := _source(root, name)) is not None:
-            _target(worktree, name).symlink_to(source)
-            brought.append(name)
+    for name in (*copy, *link):
+        if (source := _source(root, name)) is None:
+            continue
+        target = _target(worktree, name)
+        try:
+            if name in link:
+                target.symlink_to(source)
+            else:
+                _copy(source, target)
+        except (OSError, shutil.Error) as error:
+            raise WorktreeError("SETUP_FAILED", f"cannot bring {name}: {error}.", kept=str(worktree)) from error
+        brought.append(name)
     return tuple(brought)
 
 

@@ -4,6 +4,7 @@ An event is at most 8 KiB; what is larger stands here and the event carries the 
 a temporary name and linked into place, so a crash leaves either nothing or the blob. Reading checks the digest.
 """
 
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -23,6 +24,20 @@ class Blobs:
         path = self._path(digest)
         if path.exists():
             return digest
+        try:
+            self._write(path, digest, data, durable=durable)
+        except OSError as error:
+            code = "DISK_FULL" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "REPOSITORY_UNSUPPORTED"
+            raise GraphError(
+                code,
+                f"a value cannot be stored in {self._root}: {error.strerror}.",
+                kept="everything recorded before",
+                next="make room or mend the folder, then run the same command again",
+                stage="store",
+            ) from error
+        return digest
+
+    def _write(self, path: Path, digest: str, data: bytes, *, durable: bool) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary = path.with_name(f".{digest}.{os.getpid()}.{id(data):x}")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
@@ -38,7 +53,6 @@ class Blobs:
             raise
         if durable:
             _sync_folder(path.parent)
-        return digest
 
     def get(self, digest: str) -> bytes:
         """The bytes. Raises: GraphError STATE_TAMPERED when they are gone or do not have this digest."""

@@ -55,17 +55,33 @@ class World:
                 assert self.snapshot.runs[needed].verified_commit is not None
             attempt = self.snapshot.runs[subtask].attempt + 1
             self.apply(ev.TaskClaimed(subtask, attempt, "agent", f"{attempt:032x}"))
-            self.check_limits()
+        self.check_limits()
 
     def check_limits(self) -> None:
         running = [run for run in self.snapshot.runs.values() if run.state == "running"]
         assert len(running) <= self.graph.max_concurrency
-        tokens = Counter(token for run in running for token in self.snapshot.tasks[run.id].needs)
+        # A subtask gives its tokens back for its verification, and takes them again for a further turn.
+        busy = [run for run in running if run.phase != "verifying"]
+        tokens = Counter(token for run in busy for token in self.snapshot.tasks[run.id].needs)
         assert all(count <= self.graph.resources[token] for token, count in tokens.items())
         for number, first in enumerate(running):
             for second in running[number + 1 :]:
                 tasks = self.snapshot.tasks
                 assert conflict(tasks[first.id].writes, tasks[second.id].writes) is None
+
+    def step(self) -> None:
+        """Carry out one open effect; a further turn whose tokens are not free yet stays open."""
+        number = self.data.draw(st.integers(0, len(self.open) - 1))
+        effect = self.open[number]
+        is_turn = isinstance(effect, OpenSession) and effect.turn > 0
+        if is_turn and not self.planner.hold("turn", self.snapshot.tasks[effect.subtask].needs):  # type: ignore[union-attr]
+            assert len(self.open) > 1, "it waits for somebody"
+            return
+        del self.open[number]
+        event = self.carry_out(effect)
+        self.planner.give_back("turn")
+        self.apply(event)
+        self.plan()
 
     def carry_out(self, effect: Effect) -> ev.Event:
         subtask = effect.subtask  # type: ignore[union-attr]
@@ -114,9 +130,7 @@ def run_to_end(graph: TaskGraph, data: st.DataObject) -> World:
     while world.open:
         steps += 1
         assert steps < 2000, "the run does not end"
-        effect = world.open.pop(data.draw(st.integers(0, len(world.open) - 1)))
-        world.apply(world.carry_out(effect))
-        world.plan()
+        world.step()
     return world
 
 
@@ -160,6 +174,4 @@ def test_one_effect_is_open_for_each_running_subtask(graph: TaskGraph, data: st.
         running = {run.id for run in world.snapshot.runs.values() if run.state == "running"}
         assert set(opened) == running
         assert set(opened.values()) <= {1}
-        effect = world.open.pop(data.draw(st.integers(0, len(world.open) - 1)))
-        world.apply(world.carry_out(effect))
-        world.plan()
+        world.step()

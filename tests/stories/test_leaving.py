@@ -140,3 +140,28 @@ def test_deadline_leaves_with_its_exit_code_and_the_next_run_finishes(world: Wor
     assert done.code == 6, str(done)
     world.release("a")
     assert world.run("graph-run", plan).code == 0
+
+
+def test_one_subtask_is_stopped_and_the_others_go_on_to_the_end(world: World) -> None:
+    world.hold("a", "b")
+    run = world.start("graph-run", world.graph("subtasks: [{id: a, spec: x}, {id: b, spec: x}]\n"))
+    stopped = psutil.Process(world.wait_for_start("a"))
+    world.wait_for_start("b")
+    done = world.run("graph-stop", "plan", "a", "--json")
+    assert done.code == 0, str(done)
+    assert not stopped.is_running()
+    assert [item["state"] for item in done.data["subtasks"]] == ["STOPPED", "RUNNING"]
+    world.release("b")
+    assert wait_for_end(run) == 4, world.said()
+    assert [item["state"] for item in world.status("plan")["subtasks"]] == ["STOPPED", "SUCCEEDED"]
+    world.assert_nothing_left("plan")
+
+
+def test_drained_run_starts_nothing_new_and_ends(world: World) -> None:
+    world.hold("a")
+    run = world.start("graph-run", world.graph(PLAN))
+    world.wait_for_start("a")
+    assert world.run("graph-stop", "plan", "--drain").code == 0
+    world.release("a")
+    assert wait_for_end(run) == 4, world.said()
+    assert [item["state"] for item in world.status("plan")["subtasks"]] == ["SUCCEEDED", "READY"]

@@ -155,3 +155,25 @@ def test_changed_graph_file_is_refused_with_the_differences_and_verified_work_st
     assert done.code == 1, str(done)
     assert "b2" in done.document["error"]["message"]
     assert world.run("graph-run", "plan").code == 0
+
+
+def test_a_check_takes_its_tokens_and_a_waiting_one_blocks_nobody_else(world: World) -> None:
+    """Agents run side by side; only the check, which needs the one database, runs alone."""
+    log = world.place / "checks.log"
+    check = f'[sh, -c, "echo start >> {log}; sleep 0.2; echo end >> {log}"]'
+    tasks = ", ".join(f"{{id: t{n}, spec: x}}" for n in range(3))
+    text = (
+        f"maxChecks: 4\nresources: {{db: 1}}\nchecks: [{{name: c, run: {check}, needs: [db]}}]\nsubtasks: [{tasks}]\n"
+    )
+    assert world.run("graph-run", world.graph(text), "--integrate").code == 0
+    assert log.read_text().split() == ["start", "end"] * 4
+
+
+def test_subtasks_and_their_checks_that_need_each_others_tokens_do_not_wait_for_ever(world: World) -> None:
+    text = """resources: {one: 1, two: 1}
+subtasks:
+  - {id: a, spec: x, needs: [one], checks: [{run: ["true"], needs: [two]}]}
+  - {id: b, spec: x, needs: [two], checks: [{run: ["true"], needs: [one]}]}
+"""
+    done = world.run("graph-run", world.graph(text), limit_s=60)
+    assert done.code == 0, str(done)
