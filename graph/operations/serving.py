@@ -29,7 +29,8 @@ async def _stop_subtask(engine: Engine, inbox: RequestInbox, row: RequestRow) ->
     if run is None:
         inbox.answer(RequestResult(row.id, "refused", f"graph {engine.context.graph_id} has no subtask {subtask}"))
         return
-    if run.state == "running":
-        await engine.halt(subtask)
-        await stop_all(engine.context, reason=str(row.data.get("reason", "stopped")), only=subtask)
-    inbox.answer(RequestResult(row.id, "accepted", f"subtask {subtask} does not run"))
+    with engine.kept_open():  # the last running one, halted, would end the drive before its Session is closed
+        if run.state == "running":
+            await engine.halt(subtask)
+            await stop_all(engine.context, reason=str(row.data.get("reason", "stopped")), only=subtask)
+        inbox.answer(RequestResult(row.id, "accepted", f"subtask {subtask} does not run"))

@@ -15,7 +15,7 @@ from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.stopping import stop_all
-from coordinate_agents.graph.store.lease import Lease
+from coordinate_agents.graph.store.lease import Lease, holder
 from coordinate_agents.graph.store.requests import submit
 
 # Closing takes up to the bound of one Session; a driver that needs longer has recorded the request.
@@ -37,6 +37,8 @@ def execute(runtime: Runtime, request: Request) -> Result:
     answer = submit(runtime.store, row.id, "stop", asked, who="user", timeout_s=_STOP_WAIT_S)
     if answer is not None and answer.outcome == "refused":
         raise GraphError("TASK_STATE_CONFLICT", answer.message, facts={"taskId": row.id})
+    if answer is not None and answer.outcome == "pending":
+        raise _unanswered(runtime, row.id)
     if answer is None and not request.drain:
         lease = Lease.acquire(runtime.store, row.id, purpose="graph-stop")
         try:
@@ -46,6 +48,21 @@ def execute(runtime: Runtime, request: Request) -> Result:
     data = status_of(runtime, row.id)
     data["stop"] = {"outcome": answer.outcome if answer is not None else "accepted"}
     return Result(data)
+
+
+def _unanswered(runtime: Runtime, graph: str) -> GraphError:
+    by = holder(runtime.store.place.folder, graph)
+    who = f"process {by.pid}" if by is not None else "the driver"
+    is_stopped = by is not None and by.life == "stopped"
+    return GraphError(
+        "WAIT_TIMED_OUT",
+        f"Graph {graph} is not stopped yet: {who}, which drives it,"
+        f" {'is stopped itself' if is_stopped else f'did not carry it out within {_STOP_WAIT_S:g} s'}.",
+        kept="the request, which the driver carries out when it goes on",
+        next=f"kill -CONT {by.pid}" if by is not None and is_stopped else f"coordinate-agents graph-status {graph}",
+        stage="request",
+        facts={"taskId": graph},
+    )
 
 
 async def _stop(runtime: Runtime, graph: str, generation: int, subtask: str | None, reason: str) -> None:

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from world import World, git, until
+from world import World, git
 
 from coordinate_agents.graph.crashpoints import CRASH_VARIABLE, POINTS
 
