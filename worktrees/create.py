@@ -105,13 +105,17 @@ def _create(judge: Judge, plan: Plan) -> Worktree:
         with repository_lock(facts.state_dir):
             taken = _take(judge, plan, record)
         try:
-            _lay_out(judge, place, taken, start, frozen=frozen)
+            index = _lay_out(judge, place, taken, start, frozen=frozen)
         except BaseException:
             if taken.is_new:
                 with repository_lock(facts.state_dir):
                     _unmake(judge, place, taken.worktree, start=start, before=taken.branch_before)
             raise
         ownership.write_record(facts, place.graph, place.slug, Record(taken.worktree, "ready"))
+        # Somebody may still be at work in a folder that was used before.
+        judge.layouts.forget(taken.worktree)
+        if taken.is_new:
+            judge.layouts.remember(taken.worktree, start, index)
         return taken.worktree
 
 
@@ -136,15 +140,18 @@ def _take(judge: Judge, plan: Plan, record: Record | None) -> Taken:
         raise
 
 
-def _lay_out(judge: Judge, place: Place, taken: Taken, start: CommitId, *, frozen: str) -> None:
-    """Write the files. A layout that was cut short is finished first, so that no file of it stays as untracked."""
+def _lay_out(judge: Judge, place: Place, taken: Taken, start: CommitId, *, frozen: str) -> bytes:
+    """Write the files; the index that git made of them.
+
+    A layout that was cut short is finished first, so that no file of it stays as untracked.
+    """
     worktree, on_disk = taken.worktree, taken.on_disk
     if taken.earlier is not None and taken.earlier.target:
         lay_out(judge, worktree, taken.earlier.target, frozen=frozen, on_disk=on_disk)
         on_disk = taken.earlier.target
         now = Record(worktree, "making", before=on_disk, target=start)
         ownership.write_record(judge.facts, place.graph, place.slug, now)
-    lay_out(judge, worktree, start, frozen=frozen, on_disk=on_disk)
+    return lay_out(judge, worktree, start, frozen=frozen, on_disk=on_disk)
 
 
 def _unmake(judge: Judge, place: Place, worktree: Worktree, *, start: CommitId, before: CommitId | None) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from coordinate_agents.worktrees import untouched
 from coordinate_agents.worktrees.contained import (
     containing,
     moved_onto,
@@ -133,6 +134,8 @@ def _dirt(
     `changes` None: it is not known whether head has new gitlinks, so they are looked for.
     """
     worktree = request.worktree
+    if untouched.is_surely(judge, worktree, head, frozen=request.frozen):
+        return (), ()
     around = survey(worktree.path)
     with judge.temporary_index() as index:
         judge.git("read-tree", head, index=index)

@@ -34,6 +34,7 @@ from coordinate_agents.worktrees.git import (
     start,
 )
 from coordinate_agents.worktrees.judge_settings import CONFIG, ENVIRONMENT, USER_OVERRIDES
+from coordinate_agents.worktrees.layouts import Layouts
 from coordinate_agents.worktrees.model import RepositoryFacts
 from coordinate_agents.worktrees.ref_changes import RefChanger, RefusedError
 from coordinate_agents.worktrees.tree_objects import TreeReader
@@ -53,6 +54,7 @@ class Judge:
         self._reader = ObjectReader(self._start_reader)
         self.commits = CommitReader(self._reader)
         self.trees = TreeReader(self._reader, self.commits)
+        self.layouts = Layouts()
         self._changer = RefChanger(self._start_ref_changer)
         self._lock = threading.Lock()
         self._seen: tuple[object, ...] = ()

@@ -5,8 +5,10 @@ The result is an ordinary linked worktree in which `git status` is clean. Worktr
 checkout is sparse: an agent and its checks need every file. Submodule folders stay empty.
 """
 
+import errno
 import os
 import re
+import secrets
 from pathlib import Path
 from typing import Final
 
@@ -24,10 +26,10 @@ _FAILED_FILTER: Final = re.compile(r"external filter '(.+?)' failed|cannot (?:fo
 _FAILED_FILE: Final = re.compile(r"fatal: (.+): smudge filter (\S+) failed")
 
 
-def lay_out(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: str, on_disk: CommitId = "") -> None:
+def lay_out(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: str, on_disk: CommitId = "") -> bytes:
     """Make the folder hold the tracked files of the commit, instead of those of `on_disk` ("": it is empty).
 
-    Untracked files that are in nobody's way stay.
+    Untracked files that are in nobody's way stay. Returns the index that git made of it in the judge's private folder.
 
     Raises: SETUP_FAILED when a filter failed, DISK_FULL; the folder may then hold some of the files.
     """
@@ -37,20 +39,36 @@ def lay_out(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: str, 
     _make_complete(judge, admin)
     # A new index: flags and stat entries that somebody left in the old one would hide files from the layout.
     (admin / "index").unlink(missing_ok=True)
-    if on_disk:
-        judge.git("read-tree", on_disk, index=str(admin / "index"))
-    args = ("read-tree", "-u", "--reset", commit)
-    result = judge.git(
-        *args,
-        index=str(admin / "index"),
-        work_tree=worktree.path,
-        frozen=frozen,
-        timeout_s=LAYOUT_TIMEOUT_S,
-        ok=range(256),
-    )
-    _raise_failed_filter(result, settings)
-    if result.code != 0:
-        raise failure(args, result)
+    with judge.temporary_index() as index:
+        if on_disk:
+            judge.git("read-tree", on_disk, index=index)
+        args = ("read-tree", "-u", "--reset", commit)
+        result = judge.git(
+            *args,
+            index=index,
+            work_tree=worktree.path,
+            frozen=frozen,
+            timeout_s=LAYOUT_TIMEOUT_S,
+            ok=range(256),
+        )
+        _raise_failed_filter(result, settings)
+        if result.code != 0:
+            raise failure(args, result)
+        data = Path(index).read_bytes()
+    _install(admin, data, Path(worktree.path))
+    return data
+
+
+def _install(admin: Path, index: bytes, top: Path) -> None:
+    """Give the worktree its index, by rename: a half-written one would be the agent's trouble."""
+    draft = admin / f"index.{secrets.token_hex(8)}"
+    try:
+        draft.write_bytes(index)
+        draft.replace(admin / "index")
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        code = "DISK_FULL" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "INTERNAL_ERROR"
+        raise WorktreeError(code, f"The index of {top} could not be written: {error.strerror}.") from error
 
 
 def _make_complete(judge: Judge, admin: Path) -> None:

@@ -1,0 +1,114 @@
+"""Proves that a worktree holds exactly the files of a commit, by what is remembered of how its files were written.
+
+A file whose inode, size and times are as git wrote them is believed, as git does, unless it was written in the last
+tick of the file system's clock before the layout was over; every other file is read and hashed. No conversion is done
+here. What is not proved (other files, ignored ones too, repositories, line endings) is for git to look at.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from coordinate_agents.worktrees.files import read_regular
+from coordinate_agents.worktrees.frozen import Frozen
+from coordinate_agents.worktrees.judge import Judge
+from coordinate_agents.worktrees.layouts import Layout, Written, parse_index
+from coordinate_agents.worktrees.model import CommitId, Worktree
+from coordinate_agents.worktrees.tree_objects import GITLINK_MODE
+
+_MAX_READ_BYTES: Final = 8 << 20
+_MAX_DEPTH: Final = 200
+_LOW: Final = 0xFFFFFFFF
+# What each setting must be for a file's name, mode and kind on the disk to be what git takes them for.
+_FALSE: Final = frozenset(["false", "no", "off", "0"])
+_TRUE: Final = frozenset(["true", "yes", "on", "1"])
+_AS_ON_DISK: Final[Mapping[str, frozenset[str]]] = {
+    "core.ignorecase": _FALSE,
+    "core.precomposeunicode": _FALSE,
+    "core.symlinks": _TRUE,
+    "core.filemode": _TRUE,
+}
+
+
+def is_surely(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: str) -> bool:
+    """Whether the folder holds the files of the commit and nothing else. False: it is not known. No process."""
+    layout = judge.layouts.get(worktree)
+    if layout is None or not all(_is_plain(key, value) for key, value in Frozen.parse(frozen).settings):
+        return False
+    expected = _expected(judge, layout, commit)
+    return expected is not None and _Look(worktree.path, expected).holds_all()
+
+
+def _expected(judge: Judge, layout: Layout, commit: CommitId) -> dict[bytes, Written] | None:
+    """Every file that the commit has, by path."""
+    written = parse_index(layout.index, layout.done_ns, id_size=len(commit) // 2)
+    changes = judge.trees.changes(judge.tree_of(layout.commit), judge.tree_of(commit))
+    if written is None or changes is None:
+        return None
+    for change in changes:
+        if change.new is None:
+            written.pop(change.path, None)
+        else:
+            written[change.path] = Written(change.new.mode, change.new.oid, None)
+    return None if any(entry.mode == GITLINK_MODE for entry in written.values()) else written
+
+
+class _Look:
+    """One walk over a folder, comparing every file with what is expected there."""
+
+    def __init__(self, top: str, expected: Mapping[bytes, Written]) -> None:
+        self._top = os.fsencode(top)
+        self._expected = expected
+        self._met = 0
+
+    def holds_all(self) -> bool:
+        try:
+            return self._holds(b"", 0) and self._met == len(self._expected)
+        except OSError:  # no permission, or gone meanwhile: git shall say
+            return False
+
+    def _holds(self, folder: bytes, depth: int) -> bool:
+        """Whether everything below the folder is as expected. `.git` is no file of the worktree, below it is a sign."""
+        if depth > _MAX_DEPTH:
+            return False
+        folders = []
+        with os.scandir(self._top + b"/" + folder) as entries:
+            for entry in entries:
+                if entry.name == b".git":
+                    if folder:
+                        return False
+                elif entry.is_dir(follow_symlinks=False):
+                    folders.append(folder + entry.name + b"/")
+                elif not self._is_expected(folder + entry.name, entry):
+                    return False
+        return all(self._holds(path, depth + 1) for path in folders)
+
+    def _is_expected(self, path: bytes, entry: "os.DirEntry[bytes]") -> bool:
+        wanted = self._expected.get(path)
+        if wanted is None:
+            return False
+        self._met += 1
+        found = entry.stat(follow_symlinks=False)
+        if stat.S_ISLNK(found.st_mode):
+            target = os.fsencode(Path(os.fsdecode(entry.path)).readlink())
+            return wanted.mode == "120000" and _hash(wanted.oid, target) == wanted.oid
+        mode = "100755" if found.st_mode & stat.S_IXUSR else "100644"
+        if not stat.S_ISREG(found.st_mode) or mode != wanted.mode:
+            return False
+        seen = (found.st_ctime_ns, found.st_mtime_ns, found.st_ino & _LOW, found.st_size & _LOW)
+        if seen == wanted.seen:
+            return True
+        data = read_regular(Path(os.fsdecode(entry.path)), _MAX_READ_BYTES)
+        return data is not None and _hash(wanted.oid, data) == wanted.oid
+
+
+def _is_plain(key: str, value: str) -> bool:
+    return key not in _AS_ON_DISK or value.lower() in _AS_ON_DISK[key]
+
+
+def _hash(like: str, data: bytes) -> str:
+    algorithm = "sha1" if len(like) == 40 else "sha256"
+    return hashlib.new(algorithm, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
