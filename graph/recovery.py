@@ -64,12 +64,12 @@ def decide(run: TaskRun, facts: SessionFacts | None) -> Decision:
 
 
 def resets(snapshot: Snapshot, *, retry_failed: bool) -> tuple[TaskReset, ...]:
-    """The subtasks that a new graph-run makes ready again: interrupted ones, and failed ones when asked."""
+    """The subtasks that a new graph-run makes ready again: interrupted ones; failed and stopped ones when asked."""
     found = []
     for run in snapshot.runs.values():
         if (reset := reset_if_interrupted(run)) is not None:
             found.append(reset)
-        elif retry_failed and (run.state == "failed" or run.conflict is not None):
+        elif retry_failed and (run.state in ("failed", "stopped") or run.conflict is not None):
             found.append(TaskReset(run.id, "retried on request"))
     return tuple(found)
 

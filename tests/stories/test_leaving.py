@@ -154,6 +154,10 @@ def test_one_subtask_is_stopped_and_the_others_go_on_to_the_end(world: World) ->
     world.release("b")
     assert wait_for_end(run) == 4, world.said()
     assert [item["state"] for item in world.status("plan")["subtasks"]] == ["STOPPED", "SUCCEEDED"]
+    # Somebody stopped it: a mere graph-run leaves it so.
+    assert world.run("graph-run", "plan").code == 4
+    world.release("a")
+    assert world.run("graph-run", "plan", "--retry-failed").code == 0
     world.assert_nothing_left("plan")
 
 
