@@ -39,6 +39,7 @@ def report(error: GraphError, *, command: str | None, as_json: bool) -> int:
     """Write the error, as the one JSON document or as lines on stderr. Returns its exit code."""
     from coordinate_agents.cli import failures
 
+    error = failures.with_all_sentences(error, command=command)
     if not as_json or error.code == "OUTPUT_FAILED":
         output.complain(failures.to_lines(error))
         return error.exit_code

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,29 @@ from coordinate_agents.graph.text import clipped, counted, visible
 
 # A document with ten thousand problems is told by its first ones; the JSON holds them all.
 MAX_PROBLEM_LINES: Final = 100
+
+# Refused before the verb did anything.
+_BEFORE_ANYTHING: Final = frozenset(
+    {
+        "CONFIG_UNTRUSTED",
+        "INVALID_ADAPTER_CONFIG",
+        "INVALID_AGENT_CONFIG",
+        "INVALID_USAGE",
+        "NOT_A_REPOSITORY",
+        "TASK_GRAPH_INVALID",
+        "TASK_NOT_FOUND",
+        "UNSUPPORTED_CAPABILITY",
+    }
+)
+# What leads on where the error itself does not say it; None: the help of the verb.
+_NEXT_OF_CODE: Final[Mapping[str, str | None]] = {
+    "INVALID_USAGE": None,
+    "OUTPUT_FAILED": "run the same command with an output that can be written",
+    "TASK_GRAPH_INVALID": None,
+    "TASK_NOT_FOUND": "coordinate-agents graph-list",
+    "TASK_STATE_CONFLICT": "coordinate-agents graph-status",
+    "UNSUPPORTED_CAPABILITY": None,
+}
 
 
 def as_graph_error(error: BaseException, argv: Sequence[str]) -> GraphError:
@@ -51,6 +74,17 @@ def as_graph_error(error: BaseException, argv: Sequence[str]) -> GraphError:
             next="free space on that disk, then run the same command again",
         )
     return _bug(error, argv)
+
+
+def with_all_sentences(error: GraphError, *, command: str | None) -> GraphError:
+    """Fill in what the place that raised it left out: what was kept, and a command that leads on."""
+    if error.kept is None:
+        error.kept = "everything as it is" if error.code in _BEFORE_ANYTHING else "everything recorded before"
+    if error.next is None:
+        error.next = _NEXT_OF_CODE.get(error.code, "coordinate-agents doctor")
+    if error.next is None:
+        error.next = f"coordinate-agents {command} --help" if command else "coordinate-agents --help"
+    return error
 
 
 def to_json(error: GraphError) -> dict[str, Any]:

@@ -58,6 +58,7 @@ def test_outside_a_repository_is_one_clear_line(world: World, tmp_path: Path) ->
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
         f"NOT_A_REPOSITORY: {outside} is not inside a git repository.",
+        "Kept: everything as it is",
         "Next: change into the repository, or name it with --root DIR",
     ]
 

@@ -1,0 +1,29 @@
+"""Every error has its three sentences, whatever the place that raised it left out."""
+
+import pytest
+
+from coordinate_agents.cli import failures
+from coordinate_agents.graph.errors import CODES, GraphError
+from coordinate_agents.graph.operations.table import verb_named
+
+
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_an_error_that_only_says_what_happened_is_completed(code: str) -> None:
+    error = failures.with_all_sentences(GraphError(code, "It broke."), command="graph-status")
+    lines = failures.to_lines(error)
+    assert [line.partition(":")[0] for line in lines] == [code, "Kept", "Next"]
+    assert {"kept", "next"} <= failures.to_json(error).keys()
+    program, *words = (error.next or "").split()
+    if program == "coordinate-agents":
+        assert verb_named(words[0]) is not None
+
+
+def test_what_the_error_says_itself_stays() -> None:
+    said = GraphError("TASK_NOT_FOUND", "There is no graph p.", kept="all", next="coordinate-agents graph-create FILE")
+    whole = failures.with_all_sentences(said, command="graph-run")
+    assert (whole.kept, whole.next) == ("all", "coordinate-agents graph-create FILE")
+
+
+def test_wrong_usage_before_any_verb_leads_to_the_help() -> None:
+    whole = failures.with_all_sentences(GraphError("INVALID_USAGE", "no such verb."), command=None)
+    assert (whole.kept, whole.next) == ("everything as it is", "coordinate-agents --help")
