@@ -140,7 +140,10 @@ class GitWorktrees:
         return ownership.is_missing(worktree)
 
     def bring(self, worktree: Worktree, *, copy: Sequence[str], link: Sequence[str]) -> tuple[str, ...]:
-        return bring.bring(Path(self.facts.root), Path(worktree.path), copy=copy, link=link)
+        def is_tracked(name: str) -> bool:
+            return bool(self._judge.git("--literal-pathspecs", "ls-tree", "-z", worktree.base, "--", name).out)
+
+        return bring.bring(Path(self.facts.root), Path(worktree.path), copy=copy, link=link, is_tracked=is_tracked)
 
     def is_intact(self, worktree: Worktree) -> str | None:
         return ownership.is_intact(self.facts, worktree)

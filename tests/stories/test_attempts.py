@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from world import World, git
+from world import World, commit_file, git
 
 pytestmark = pytest.mark.story
 
@@ -237,3 +237,20 @@ def test_a_variable_that_is_gone_from_the_configuration_is_an_error_and_nothing_
     assert done.code == 2, str(done)
     assert done.document["error"]["code"] == "INVALID_AGENT_CONFIG"
     assert "LEVEL" in done.document["error"]["message"]
+
+
+def test_a_second_attempt_and_a_retry_work_in_a_repository_that_copies_files(world: World) -> None:
+    """The copied file was there from the first attempt, and every later one failed for it."""
+    commit_file(world.root, ".gitignore", ".env\n")
+    (world.root / ".env").write_text("SECRET=1\n")
+    agent = world.agent(
+        'cat .env >/dev/null; [ "$COORDINATE_AGENTS_ATTEMPT" -lt 3 ] || echo x > good\n'
+        'echo "$COORDINATE_AGENTS_ATTEMPT" > f; git add -A; git commit -qm x'
+    )
+    world.configure({"one": (agent,)})
+    config = world.home / ".config" / "coordinate-agents" / "config.yaml"
+    config.write_text(config.read_text() + 'copy: [".env"]\n')
+    plan = world.graph("checks: ['test -f good']\nsubtasks: [{id: a, spec: x, attempts: 2, fixTurns: 0}]\n")
+    failed = world.run("graph-run", plan, "--json")
+    assert (failed.code, failed.data["subtasks"][0]["failure"]["code"]) == (4, "CHECK_FAILED"), str(failed)
+    assert world.run("graph-run", plan, "--retry-failed", "--integrate").code == 0
