@@ -100,13 +100,12 @@ def _check_failure(context: Context, failed: CheckOutcome) -> Failure:
 
 
 def _shared_failure(context: Context, changes: tuple[str, ...]) -> Failure:
-    fingerprint = context.snapshot.summary.shared_fingerprint
     return Failure(
         "SHARED_STATE_CHANGED",
         f"the shared git state changed since the run started: {'; '.join(changes[:5])}.",
         stage="integrate",
         kept="every verified commit",
-        next=f"coordinate-agents graph-resume {context.graph_id} --accept-shared {fingerprint}",
+        next=f"coordinate-agents graph-inspect {context.graph_id}",
     )
 
 

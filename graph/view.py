@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from coordinate_agents.graph.conflicts import PROGRAM, base_conflict, compare, conflict_words, named
 from coordinate_agents.graph.frontier import PLACES, Frontier, RunState
 from coordinate_agents.graph.states import GraphState, graph_state
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from coordinate_agents.graph.store.lease import Holder
     from coordinate_agents.graph.store.rows import GraphRow, RunRow
 
-PROGRAM: Final = "coordinate-agents"
 # Kinds of attention, most urgent first.
 KINDS: Final = ("shared", "disk", "auth", "input", "conflict", "quota", "failed", "review")
 
@@ -34,7 +34,6 @@ _KIND_OF_CODE: Final[Mapping[str, str]] = {
     "RATE_LIMITED": "quota",
     "SHARED_STATE_CHANGED": "shared",
 }
-_NAMED_IN_REASON: Final = 3
 
 
 def status_data(
@@ -103,6 +102,10 @@ def _status(
     frontier = _frontier(tasks, runs)
     blockers = frontier.all_blockers()
     subtasks = [_subtask(task, runs.get(task["id"], {}), frontier, blockers, driver, now) for task in tasks]
+    for subtask in subtasks:
+        conflict = runs.get(subtask["id"], {}).get("conflict")
+        if conflict and subtask["state"] == "BLOCKED":
+            subtask["failure"] = failure_json(base_conflict(row.id, conflict, runs))
     return {
         "graph": {
             "id": row.id,
@@ -115,7 +118,7 @@ def _status(
             "generation": row.generation,
             "driver": _driver(driver),
         },
-        "attention": _attention(row.id, subtasks, runs, summary),
+        "attention": _attention(row.id, subtasks, runs, summary, is_driven=driver is not None),
         "subtasks": subtasks,
         "frontier": {place: frontier.counts()[place] for place in PLACES},
         "integration": _integration(summary.get("integration", {})),
@@ -196,12 +199,12 @@ def _reason(
     """Why it stands where it stands, in words; None when there is nothing to say."""
     if place == "waiting":
         missing = [other for other in task["depends_on"] if frontier.state(other) != "succeeded"]
-        return f"waits for {_named(missing)}"
+        return f"waits for {named(missing)}"
     if place == "blocked":
         conflict = run.get("conflict")
         if conflict:
-            return f"BASE_CONFLICT: {_conflict_words(conflict)}"
-        return "blocked by " + _named([f"{other} ({_bad_word(frontier, other)})" for other in blockers[task["id"]]])
+            return f"BASE_CONFLICT: {conflict_words(conflict)}"
+        return "blocked by " + named([f"{other} ({_bad_word(frontier, other)})" for other in blockers[task["id"]]])
     if place == "ready":
         last = run.get("reason")
         return f"{'waits for a slot' if driver else 'not started'}{f'; last attempt: {last}' if last else ''}"
@@ -214,15 +217,6 @@ def _reason(
 def _bad_word(frontier: Frontier, subtask: str) -> str:
     state = frontier.state(subtask)  # type: ignore[arg-type]
     return "base conflict" if state == "base-conflict" else state
-
-
-def _named(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED_IN_REASON])
-    return shown if len(names) <= _NAMED_IN_REASON else f"{shown} and {len(names) - _NAMED_IN_REASON} more"
-
-
-def _conflict_words(conflict: Mapping[str, Any]) -> str:
-    return f"{' and '.join(conflict['pair'])} do not merge in {_named(conflict.get('paths', ()))}"
 
 
 def _time(seconds: float | None) -> str | None:
@@ -318,34 +312,46 @@ def _integration(integration: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _attention(
-    graph: str, subtasks: Sequence[Mapping[str, Any]], runs: Mapping[str, Mapping[str, Any]], summary: Mapping[str, Any]
+    graph: str,
+    subtasks: Sequence[Mapping[str, Any]],
+    runs: Mapping[str, Mapping[str, Any]],
+    summary: Mapping[str, Any],
+    *,
+    is_driven: bool,
 ) -> list[dict[str, Any]]:
     """What needs a person, most urgent kind first, then the integration, then subtasks in id order."""
-    found = [*_graph_attention(graph, summary)]
+    found = [*_graph_attention(graph, runs, summary, is_driven=is_driven)]
     for subtask in subtasks:
-        item = _subtask_attention(graph, subtask, runs.get(subtask["id"], {}))
+        item = _subtask_attention(graph, subtask, runs)
         if item is not None:
             found.append(item)
     return sorted(found, key=lambda item: KINDS.index(item["kind"]))
 
 
-def _graph_attention(graph: str, summary: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+def _graph_attention(
+    graph: str, runs: Mapping[str, Mapping[str, Any]], summary: Mapping[str, Any], *, is_driven: bool
+) -> Iterable[dict[str, Any]]:
     changes = summary.get("shared_changes", ())
     if changes:
-        accept = f"{PROGRAM} graph-resume {graph} --accept-shared {summary.get('shared_fingerprint')}"
-        what = f"shared git state changed: {_named(changes)}"
-        yield _item(None, "shared", what, summary.get("shared_since"), accept)
+        what = f"shared git state changed: {named(changes)}"
+        yield _item(None, "shared", what, summary.get("shared_since"), f"{PROGRAM} graph-inspect {graph}")
+    ended = summary.get("ended_reason") or ""
+    if ended.startswith("DISK_LOW") and not is_driven:
+        yield _item(None, "disk", f"nothing more was started: {ended}", None, f"{PROGRAM} doctor")
     integration = summary.get("integration", {})
     if integration.get("state") == "conflict":
-        where = f"integration: {_conflict_words(integration)}"
-        yield _item(None, "conflict", where, None, f"{PROGRAM} graph-integrate {graph} --continue")
+        where = f"integration: {conflict_words(integration)}"
+        yield _item(None, "conflict", where, None, compare(graph, integration, runs))
     failure = integration.get("failure")
     if integration.get("state") == "failed" and failure:
         following = failure.get("next") or f"{PROGRAM} graph-inspect {graph} --part failure"
         yield _item(None, _kind(failure), f"integration: {failure['message']}", None, following)
 
 
-def _subtask_attention(graph: str, subtask: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str, Any] | None:
+def _subtask_attention(
+    graph: str, subtask: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    run = runs.get(subtask["id"], {})
     inspect = f"{PROGRAM} graph-inspect {graph} {subtask['id']}"
     since = run.get("phase_since")
     if subtask["phase"] == "awaiting-input":
@@ -353,8 +359,8 @@ def _subtask_attention(graph: str, subtask: Mapping[str, Any], run: Mapping[str,
     if subtask["phase"] == "throttled":
         return _item(subtask["id"], "quota", run.get("reason"), since, inspect)
     if run.get("conflict") and subtask["state"] == "BLOCKED":
-        question = f"its prerequisites {_conflict_words(run['conflict'])}"
-        return _item(subtask["id"], "conflict", question, run.get("ended_at"), inspect)
+        question = f"its prerequisites {conflict_words(run['conflict'])}"
+        return _item(subtask["id"], "conflict", question, run.get("ended_at"), subtask["failure"]["next"])
     if subtask["state"] != "FAILED":
         return None
     failure = run.get("failure") or {"code": "", "message": subtask["reason"]}

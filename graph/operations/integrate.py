@@ -9,6 +9,7 @@ from coordinate_agents.graph.operations.loading import load_snapshot, pick_graph
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.text import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +22,19 @@ class Request:
 
 def execute(runtime: Runtime, request: Request) -> Result:
     if request.onto is not None or request.continue_ or request.abort:
-        raise GraphError("UNSUPPORTED_CAPABILITY", "--onto, --continue and --abort are not built yet.")
+        raise GraphError(
+            "UNSUPPORTED_CAPABILITY",
+            "--onto, --continue and --abort are not built yet.",
+            kept="every verified commit and branch",
+            next=f"coordinate-agents graph-diff{f' {request.graph}' if request.graph else ''}",
+        )
     row, snapshot = load_snapshot(runtime.store, pick_graph(runtime.store, request.graph).id)
     open_tasks = [run.id for run in snapshot.runs.values() if run.state != "succeeded"]
     if open_tasks:
         raise GraphError(
             "TASK_STATE_CONFLICT",
-            f"graph {row.id} cannot be integrated: {len(open_tasks)} subtasks have not succeeded"
-            f" ({', '.join(open_tasks[:5])}).",
+            f"graph {row.id} cannot be integrated: {len(open_tasks)} of {counted(len(snapshot.runs), 'subtask')}"
+            f" did not succeed yet ({', '.join(open_tasks[:5])}).",
             kept="everything; nothing was merged",
             next=f"coordinate-agents graph-status {row.id}",
             stage="integrate",

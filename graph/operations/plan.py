@@ -170,6 +170,10 @@ def _place(
             missing = [other for other in task.depends_on if snapshot.frontier.state(other) != "succeeded"]
             return "wait", f"needs {', '.join(missing[:5])}{f' and {len(missing) - 5} more' if missing[5:] else ''}"
         case "blocked":
+            conflict = snapshot.runs[task.id].conflict
+            if conflict is not None:
+                pair, paths = " and ".join(conflict.pair), ", ".join(conflict.paths[:5])
+                return "blocked", f"BASE_CONFLICT: {pair} do not merge in {paths}"
             return "blocked", f"blocked by {', '.join(snapshot.frontier.blockers(task.id)[:5])}"
         case "running":
             return "running", snapshot.runs[task.id].phase

@@ -179,7 +179,7 @@ def _check_readable_version(where: StatePlace, connection: sqlite3.Connection) -
             "REPOSITORY_UNSUPPORTED",
             f"The state database {where.database} has the older format {version}; reading never changes it.",
             kept="every file as it is",
-            next="run a verb that writes once, such as graph-recover; it brings the database to this version",
+            next="run a verb that writes once, such as graph-run; it brings the database to this version",
             stage="store",
         )
 

@@ -189,7 +189,7 @@ def _held(graph_id: str, by: Holder) -> GraphError:
     advice = f"coordinate-agents graph-status {graph_id}"
     if by.life == "stopped":
         words += "; that process is stopped, not dead"
-        advice = f"kill -CONT {by.pid}, or repeat the verb with --take-over to end it"
+        advice = f"kill -CONT {by.pid}"
     elif by.life == "foreign":
         words += ", in another container or on another boot"
     return GraphError(

@@ -7,6 +7,7 @@ from coordinate_agents.graph.events import (
     AttemptFailed,
     BaseConflicted,
     BaseFixed,
+    DriveEnded,
     EvidenceSummary,
     Failure,
     IntegrationConflicted,
@@ -231,8 +232,8 @@ def test_the_graph_itself_comes_before_its_subtasks_when_it_needs_a_person() -> 
         IntegrationConflicted(("a", "b"), ("x",), (Head("a", WORK),)),
     )
     assert [(item["subtask"], item["kind"], item["next"]) for item in data["attention"]] == [
-        (None, "shared", "coordinate-agents graph-resume g --accept-shared f1"),
-        (None, "conflict", "coordinate-agents graph-integrate g --continue"),
+        (None, "shared", "coordinate-agents graph-inspect g"),
+        (None, "conflict", "coordinate-agents graph-diff g"),
         ("a", "failed", "coordinate-agents graph-inspect g a --part failure"),
     ]
     assert data["integration"] == {
@@ -244,6 +245,15 @@ def test_the_graph_itself_comes_before_its_subtasks_when_it_needs_a_person() -> 
         "checks": [],
         "failure": None,
     }
+
+
+def test_a_drive_that_ended_for_want_of_disk_needs_a_person_until_somebody_drives() -> None:
+    full = DriveEnded("DISK_LOW: 23 MiB are free, 2048 MiB are kept free")
+    question = "nothing more was started: DISK_LOW: 23 MiB are free, 2048 MiB are kept free"
+    assert _status(*CLAIMED, full)["attention"] == [
+        {"subtask": None, "kind": "disk", "question": question, "since": None, "next": "coordinate-agents doctor"}
+    ]
+    assert _status(*CLAIMED, full, driver=DRIVER)["attention"] == []
 
 
 def test_the_overview_counts_places() -> None:

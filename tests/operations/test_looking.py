@@ -158,6 +158,7 @@ def test_path_of_a_subtask_that_never_started_is_refused(ran: World) -> None:
     assert (done.code, done.out) == (1, "")
     assert done.err.splitlines() == [
         "TASK_STATE_CONFLICT: Subtask smoke of graph shop has no worktree: it is BLOCKED.",
+        "Kept: everything recorded before",
         "Next: coordinate-agents graph-status shop",
     ]
 

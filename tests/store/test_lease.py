@@ -79,7 +79,7 @@ def test_stopped_holder_keeps_the_lease_and_is_named_stopped(tmp_path: Path) -> 
             Lease.acquire(store, GRAPH, purpose="graph-run")
         assert refused.value.code == "LEASE_HELD"
         assert refused.value.message.endswith("; that process is stopped, not dead.")
-        assert refused.value.next == f"kill -CONT {driver.pid}, or repeat the verb with --take-over to end it"
+        assert refused.value.next == f"kill -CONT {driver.pid}"
         driver.process.send_signal(signal.SIGCONT)
         driver.say()
         assert driver.end() == (0, "appended\n")

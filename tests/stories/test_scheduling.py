@@ -1,5 +1,7 @@
 """Who starts when: blocked and healthy arms, limits that do not leak, order, bases, and what --until means."""
 
+import shlex
+
 import pytest
 from world import World, git, until
 
@@ -177,3 +179,40 @@ subtasks:
 """
     done = world.run("graph-run", world.graph(text), limit_s=60)
     assert done.code == 0, str(done)
+
+
+def test_prerequisites_that_do_not_merge_block_with_the_pair_the_paths_and_a_command_that_works(world: World) -> None:
+    agent = world.agent(
+        'echo "$S" > "$S"; case "$S" in b|c) echo "$S" > "same path";; esac\ngit add -A; git commit -qm x'
+    )
+    world.configure({"one": (agent,)})
+    text = """id: plan
+subtasks:
+  - {id: b, spec: x}
+  - {id: c, spec: x}
+  - {id: d, spec: x, dependsOn: [b, c]}
+"""
+    done = world.run("graph-run", world.graph(text), "--json")
+    assert done.code == 5, str(done)
+    b, c, d = done.data["subtasks"]
+    compare = f"git diff {b['verifiedCommit'][:12]} {c['verifiedCommit'][:12]} -- 'same path'"
+    assert (d["state"], d["reason"]) == ("BLOCKED", "BASE_CONFLICT: b and c do not merge in same path")
+    assert (d["failure"]["code"], d["failure"]["next"]) == ("BASE_CONFLICT", compare)
+    assert [(item["subtask"], item["kind"], item["next"]) for item in done.data["attention"]] == [
+        ("d", "conflict", compare)
+    ]
+    assert "+c" in git(world.root, *shlex.split(compare)[1:])
+    assert "Next: git diff" in world.run("graph-inspect", "plan", "d", "--part", "failure").out
+    assert "BASE_CONFLICT" in world.run("graph-plan", "plan").out
+
+
+def test_subtasks_that_do_not_integrate_are_reported_with_a_command_that_works(world: World) -> None:
+    agent = world.agent('echo "$S" > same; git add -A; git commit -qm x')
+    world.configure({"one": (agent,)})
+    done = world.run(
+        "graph-run", world.graph("subtasks: [{id: b, spec: x}, {id: c, spec: x}]\n"), "--integrate", "--json"
+    )
+    assert done.code == 5, str(done)
+    assert done.data["integration"]["conflict"] == {"subtasks": ["b", "c"], "paths": ["same"], "applied": ["b"]}
+    (item,) = done.data["attention"]
+    assert "+c" in git(world.root, *shlex.split(item["next"])[1:])
