@@ -70,7 +70,7 @@ def _conflict(graph: str, conflict: MergeConflict) -> Outcome:
         "INTEGRATION_CONFLICT",
         (SubtaskId(first), SubtaskId(second)),
         conflict.paths,
-        f"graph-integrate {graph} --continue",
+        f"coordinate-agents graph-diff {graph}",
     )
 
 
@@ -90,7 +90,7 @@ def _merged(graph: str, merged: Merged, checks: Sequence[CheckOutcome]) -> Outco
             f"{fact.message}, on {listed(names, first=5)} together at {short(merged.commit)}",
             "CHECK_FAILED",
             tuple(SubtaskId(name) for name in names),
-            next=f"graph-resume {graph} {names[-1]} --redo" if names else None,
+            next=f"coordinate-agents graph-inspect {graph} --part failure",
         )
     message = f"{listed(names, first=5) or 'everything'} integrated at {short(merged.commit)}"
     if merged.already:

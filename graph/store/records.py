@@ -181,7 +181,7 @@ def revision_moved(graph_id: str, current: int, wanted: int) -> GraphError:
         "TASK_STATE_CONFLICT",
         f"Graph {graph_id} is at revision {current}; revision {wanted} does not follow it.",
         kept=f"revision {current}",
-        next=f"coordinate-agents graph-amend {graph_id} FILE",
+        next=f"coordinate-agents graph-inspect {graph_id}",
         stage="store",
         facts={"taskId": graph_id, "revision": current},
     )

@@ -58,7 +58,7 @@ def test_conflict_names_the_pair_the_paths_and_what_was_applied() -> None:  # IN
         "INTEGRATION_CONFLICT",
         (A, B),
         ("f", "new\nline"),
-        "graph-integrate g --continue",
+        "coordinate-agents graph-diff g",
     )
 
 
@@ -83,7 +83,7 @@ def test_clean_merge_is_integrated_and_names_what_it_had_already() -> None:
 def test_merge_that_breaks_a_check_names_who_was_merged(check: CheckOutcome, message: str) -> None:  # IN-07
     merged = Merged(THREE, "e" * 40, (Head("a", ONE), Head("b", TWO)))
     assert outcome_of("g", merged, [check]) == Outcome(
-        "checks-failed", message, "CHECK_FAILED", (A, B), next="graph-resume g b --redo"
+        "checks-failed", message, "CHECK_FAILED", (A, B), next="coordinate-agents graph-inspect g --part failure"
     )
 
 
