@@ -140,7 +140,7 @@ class Config:
             args=agent.args,
             resume_args=agent.resume_args,
             mode=agent.mode,
-            delivery=cast("Delivery | None", agent.delivery),
+            delivery=agent.delivery,
             driver=cast("Driver | None", agent.driver),
             env=agent.env or {},
             permissions=agent.permissions,

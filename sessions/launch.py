@@ -7,30 +7,44 @@ Nothing is started here; a prompt file is written when the delivery asks for one
 import os
 import shlex
 import stat
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.adapters import ADAPTERS
+from coordinate_agents.sessions.adapters.base import Adapter, Interactive
 from coordinate_agents.sessions.environment import agent_environment
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.executable import problem_of, resolve
 from coordinate_agents.sessions.model import (
     AgentSettings,
     CommandRequest,
+    Delivery,
+    Driver,
+    InputRules,
     Launch,
+    Mode,
     ResolvedAgent,
     ResolvedExecutable,
     SessionId,
+    TurnReading,
     TurnRequest,
 )
-from coordinate_agents.sessions.prompt import check_templates, deliver
+from coordinate_agents.sessions.prompt import MAX_PASTE_BYTES, check_templates, deliver, write_prompt_file
+from coordinate_agents.sessions.questions import external_session, find_limit, is_idle
 
 PROMPT_NAME: Final = "prompt.md"
 SUBMIT_NAME: Final = "submit"
 MAX_SUMMARY_BYTES: Final = 2048
 # Output of a check that is kept; the rest is counted and marked as cut.
 COMMAND_LOG_BYTES: Final = 8 << 20
+# In so much of the beginning of the output an agent names its conversation.
+BEGINNING_BYTES: Final = 64 << 10
+# A one-shot program that reads its terminal and was silent for so long asks something, whatever it printed.
+SILENT_S: Final = 10.0
+_CONVERSATIONS: Final = uuid.UUID("6f7d7a3e-0d0c-5b8e-9a55-52f0f7c1d0a1")
 
 
 class Agents:
@@ -61,12 +75,6 @@ class Agents:
                 f"agent {settings.agent} names adapter {settings.adapter!r}, which does not exist.",
                 next=f"use one of {', '.join(sorted(ADAPTERS))}",
             )
-        if settings.mode == "interactive":
-            raise SessionError(
-                "UNSUPPORTED_CAPABILITY",
-                f"agent {settings.agent}: mode interactive is not built yet.",
-                next="mode: oneshot",
-            )
         command, source = settings.command, settings.sources.get("command", "configuration")
         if command is None:
             command, source = adapter.command, f"adapter {adapter.name}"
@@ -76,19 +84,25 @@ class Agents:
                 f"agent {settings.agent} uses adapter {adapter.name}, which has no command of its own.",
                 next="set `command` for the agent",
             )
-        args = settings.args if settings.args is not None else adapter.arguments(settings.permissions)
-        check_templates((*args, *(settings.resume_args or ())))
+        args, resume = _arguments(settings, adapter)
+        check_templates((*args, *(resume or ())))
+        mode: Mode = "interactive" if settings.mode == "interactive" else "oneshot"
+        delivery = settings.delivery or ("paste" if mode == "interactive" else adapter.delivery)
+        driver = settings.driver or adapter.driver
+        _check_delivery(settings.agent, mode, delivery, driver)
         return ResolvedAgent(
             agent=settings.agent,
             adapter=adapter.name,
             executable=self._executable(command, source),
             args=args,
-            resume_args=settings.resume_args,
-            delivery=settings.delivery or adapter.delivery,
-            driver=settings.driver or adapter.driver,
+            resume_args=resume,
+            delivery=delivery,
+            driver=driver,
             commit_by=adapter.commit,
-            can_continue=settings.resume_args is not None,
+            can_continue=resume is not None,
             env=dict(settings.env),
+            mode=mode,
+            needs_session=settings.resume_args is None,
         )
 
     def turn(self, request: TurnRequest) -> Launch:
@@ -105,11 +119,14 @@ class Agents:
             "subtask": request.subtask,
             "agent": agent.agent,
             "session": request.session_id,
-            "externalSession": request.external_session or request.session_id,
+            "externalSession": request.external_session or _new_session(agent, request),
         }
         args = agent.resume_args if request.is_continuation and agent.resume_args is not None else agent.args
         prompt_file = folder / PROMPT_NAME
         delivered = deliver(request.prompt, args, delivery=agent.delivery, values=values, prompt_file=prompt_file)
+        if agent.delivery == "paste":
+            # A driver that comes back types it; and the agent can read it again.
+            write_prompt_file(prompt_file, request.prompt)
         identity = {
             **request.identity,
             "COORDINATE_AGENTS_SESSION": request.session_id,
@@ -130,19 +147,45 @@ class Agents:
             idle_timeout_s=request.idle_timeout_s,
             on_idle=request.on_idle,
             marker=request.marker,
+            labels=_labels(agent, request),
+            input=_input_rules(agent, has_stdin=delivered.stdin is not None),
         )
+
+    def reading(
+        self, agent: ResolvedAgent, session_id: SessionId, *, marker: str, tail: str, has_failed: bool, now: float
+    ) -> TurnReading:
+        """What the output of a turn that ended says; `tail` is its end. Reads the beginning of the output file."""
+        adapter = ADAPTERS[agent.adapter]
+        external = conversation_id(marker) if adapter.chooses_session else None
+        if external is None and adapter.session_pattern:
+            external = external_session(self._beginning(session_id) + tail, adapter.session_pattern)
+        limit = find_limit(tail, adapter.limits, now=now) if has_failed else None
+        if limit is None:
+            return TurnReading(external)
+        return TurnReading(external, limit.code, limit.line, limit.retry_at)
+
+    def typed(self, session_id: SessionId) -> str:
+        """The prompt of a Session whose delivery is paste: to be typed, once."""
+        return _read_text(self._sessions_root / session_id / PROMPT_NAME, MAX_PASTE_BYTES)
+
+    def is_idle(self, agent: ResolvedAgent, text: str) -> bool:
+        """Whether the end of an interactive agent's output looks as if its turn were over."""
+        return is_idle(text, _interactive(agent))
+
+    def idle_s(self, agent: ResolvedAgent) -> float:
+        """How long nothing must be printed before `is_idle` is asked."""
+        return _interactive(agent).idle_s
 
     def submitted(self, session_id: SessionId) -> str:
         """The submit file's text; empty when there is none, or it is not a regular file."""
-        path = self._sessions_root / session_id / SUBMIT_NAME
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return ""
-        with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return ""
-            return file.read(MAX_SUMMARY_BYTES).decode(errors="replace").strip()
+        return _read_text(self._sessions_root / session_id / SUBMIT_NAME, MAX_SUMMARY_BYTES).strip()
+
+    def has_submitted(self, session_id: SessionId) -> bool:
+        """Whether the submit file is there, be it empty."""
+        return (self._sessions_root / session_id / SUBMIT_NAME).is_file()
+
+    def _beginning(self, session_id: SessionId) -> str:
+        return _read_text(self._sessions_root / session_id / folders.OUTPUT, BEGINNING_BYTES)
 
     def command(self, request: CommandRequest) -> Launch:
         """Raises: EXECUTABLE_NOT_FOUND, EXECUTABLE_NOT_RUNNABLE."""
@@ -179,3 +222,81 @@ class Agents:
             skip_below=(self._root, *self._skip_below),
             source=source,
         )
+
+
+def _labels(agent: ResolvedAgent, request: TurnRequest) -> dict[str, str]:
+    """What the Session says of itself for as long as it is kept, whatever becomes of the configuration."""
+    found = {
+        "root": os.path.realpath(request.root),
+        "agent": agent.agent,
+        "adapter": agent.adapter,
+        "command": agent.executable.asked,
+        "resolvedCommand": agent.executable.path,
+        "commandSource": agent.executable.source,
+        "mode": agent.mode,
+        "resumed": "true" if request.is_continuation else "",
+        "taskId": request.graph,
+        "subtaskId": request.subtask,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def conversation_id(marker: str) -> str:
+    """The id that we give to the agent's conversation: of this Session alone, since its marker is."""
+    return str(uuid.uuid5(_CONVERSATIONS, marker))
+
+
+def _new_session(agent: ResolvedAgent, request: TurnRequest) -> str:
+    return conversation_id(request.marker) if ADAPTERS[agent.adapter].chooses_session else request.session_id
+
+
+def _arguments(settings: AgentSettings, adapter: Adapter) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """The arguments of a first and of a further turn. The adapter's own second ones fit its own first ones only."""
+    if settings.mode == "interactive":
+        args = adapter.interactive_arguments(settings.permissions)
+        resume = adapter.interactive_resume_arguments(settings.permissions)
+    else:
+        args, resume = adapter.arguments(settings.permissions), adapter.resume_arguments(settings.permissions)
+    if settings.args is not None:
+        return settings.args, settings.resume_args
+    return args, settings.resume_args if settings.resume_args is not None else resume
+
+
+def _check_delivery(agent: str, mode: Mode, delivery: Delivery, driver: Driver) -> None:
+    """Raises: INVALID_ADAPTER_CONFIG for combinations in which no prompt could arrive."""
+    problem = None
+    if delivery == "paste" and mode != "interactive":
+        problem = "delivery paste needs mode interactive: a one-shot program is not typed into"
+    elif mode == "interactive" and delivery == "stdin":
+        problem = "delivery stdin ends a program that stays; use paste, argument or file"
+    elif mode == "interactive" and driver != "pty":
+        problem = "mode interactive needs a terminal (driver pty)"
+    if problem is not None:
+        raise SessionError(
+            "INVALID_ADAPTER_CONFIG", f"agent {agent}: {problem}.", kept="nothing was started", next="change the agent"
+        )
+
+
+def _input_rules(agent: ResolvedAgent, *, has_stdin: bool) -> InputRules | None:
+    """How the host watches for questions. None where the child's stdin is a pipe that ends with the prompt."""
+    if has_stdin or agent.driver != "pty":
+        return None
+    if agent.mode == "interactive":
+        return _interactive(agent).input
+    return InputRules(questions=ADAPTERS[agent.adapter].questions, silent_s=SILENT_S)
+
+
+def _interactive(agent: ResolvedAgent) -> Interactive:
+    return ADAPTERS[agent.adapter].interactive or Interactive()
+
+
+def _read_text(path: Path, max_bytes: int) -> str:
+    """The beginning of a regular file, through no link; empty when there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return ""
+        return file.read(max_bytes).decode(errors="replace")

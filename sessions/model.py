@@ -13,11 +13,24 @@ SessionId = NewType("SessionId", str)
 
 Driver = Literal["pty", "pipe"]
 Kind = Literal["agent", "command"]
-Delivery = Literal["argument", "stdin", "file"]
+# paste: typed into the terminal of a program that stays.
+Delivery = Literal["argument", "stdin", "file", "paste"]
+Mode = Literal["oneshot", "interactive"]
 
 # starting: the host is up, the child is not yet; running: the child lives; closing: a close was asked for;
 # exited: the child ended and was reported; failed: it never started or its host could not go on.
-SessionState = Literal["starting", "running", "closing", "exited", "failed"]
+# awaiting-input: the child lives and asks a question that nobody has answered yet (`SessionRecord.question`).
+SessionState = Literal["starting", "running", "awaiting-input", "closing", "exited", "failed"]
+
+# trust: may I work in this folder; login: who are you; permission: may I do this; yes-no: a plain question.
+QuestionKind = Literal["trust", "login", "permission", "yes-no", "other"]
+
+# true: the program read it (with `submit`: and reacted); false: nothing of it reached the program, or it was cut;
+# unknown: the terminal took it, and nothing proves that the program has it.
+Delivered = Literal["true", "false", "unknown"]
+
+# plain: control sequences removed; raw: kept.
+OutputForm = Literal["plain", "raw"]
 
 # Why the child ended. exit: by itself; timeout/idle/input: a deadline of the host; close: somebody asked.
 EndCause = Literal["exit", "timeout", "idle", "close", "spawn-failed", "host-lost"]
@@ -40,6 +53,72 @@ class ProcessIdentity:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """What a child asks. `text` is the end of its output, redacted and plain; `since` is a wall clock time."""
+
+    kind: QuestionKind
+    text: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRule:
+    """A question is asked when the pattern is found in the last plain 4 KiB of output and nothing more is printed."""
+
+    kind: QuestionKind
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class InputRules:
+    """How text is typed into a program, and what shows that it waits. Data of an adapter; the host obeys it.
+
+    `paste`: bracketed always, plain never, auto when the program asked for it. `submit` is typed `pause_s` after the
+    text, alone. `ready` are patterns of the last plain 4 KiB, one of which must be found before the first text is
+    typed (empty: no wait); after `ready_bound_s` without one nothing is typed. `acknowledged` are patterns of what is
+    printed after a submit; without them any output counts. `line_wait_s` is how long text with a line of more than
+    4095 bytes waits for the terminal to leave line mode. A child that is blocked reading its terminal and silent for
+    `silent_s` is asking something (0: that is not looked at).
+    """
+
+    paste: Literal["auto", "bracketed", "plain"] = "auto"
+    submit: str = "\r"
+    pause_s: float = 1.0
+    ready: tuple[str, ...] = ()
+    ready_bound_s: float = 60.0
+    acknowledged: tuple[str, ...] = ()
+    acknowledge_bound_s: float = 10.0
+    line_wait_s: float = 10.0
+    questions: tuple[QuestionRule, ...] = ()
+    silent_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A piece of a Session's output, redacted.
+
+    `cursor` is the absolute offset, in raw bytes, of the first byte that the text stands for, and `next_cursor` that
+    behind the last: the only value to read on from. `dropped_bytes` were asked for and are not kept any more.
+    `truncated`: more was there than the bounds let through. `ended`: nothing will ever come behind `next_cursor`.
+    """
+
+    text: str
+    cursor: int
+    next_cursor: int
+    dropped_bytes: int
+    truncated: bool
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """What became of input. `reason` says why, when it is not simply true."""
+
+    delivered: Delivered
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """All that a host needs to start one child. `env` is complete (nothing is inherited) and is never stored.
 
@@ -50,7 +129,8 @@ class Launch:
     `marker` is a random text put into the environment as COORDINATE_AGENTS_SESSION_MARK so that the tree can be found
     again; empty: one is made. Times are seconds awake; None: no such limit. `ring_bytes` bounds output kept in memory,
     `log_bytes` the redacted output file.
-    `secrets` are literal values to mask in everything that leaves the host.
+    `secrets` are literal values to mask in everything that leaves the host. `input` says how text is typed later;
+    with it, or with `is_input_open`, a pipe that is the child's stdin stays open for `write`.
     """
 
     session_id: SessionId
@@ -70,6 +150,10 @@ class Launch:
     secrets: tuple[str, ...] = ()
     executable: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    input: InputRules | None = None
+    is_input_open: bool = False
+    columns: int = 120
+    rows: int = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +199,24 @@ class SessionRecord:
     marker: str = ""
     close_bound_s: float = 10.0
     labels: Mapping[str, str] = field(default_factory=dict)
+    question: Question | None = None
+    columns: int = 120
+    rows: int = 40
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFacts:
-    """One look: what the folder says and whether anything of it lives. `last_line` is the last line of output."""
+    """One look: what the folder says and whether anything of it lives. `last_line` is the last line of output.
+
+    `output_bytes` is how much was printed so far, raw. `attached`: somebody's terminal is joined to it, writing.
+    """
 
     liveness: Liveness
     record: SessionRecord | None = None
     last_line: str = ""
     survivors: tuple[str, ...] = ()
+    output_bytes: int = 0
+    attached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +255,8 @@ class AgentSettings:
 class ResolvedAgent:
     """An agent ready to be started. `commit_by` is the adapter's default for who commits.
 
-    `can_continue`: a turn that ended can be followed by another one that knows the first.
+    `can_continue`: a turn that ended can be followed by another one that knows the first. `needs_session`: only when
+    the id of the agent's own conversation is known (`TurnReading.external_session`).
     """
 
     agent: str
@@ -176,6 +269,8 @@ class ResolvedAgent:
     commit_by: Literal["agent", "runtime", "auto"]
     can_continue: bool
     env: Mapping[str, str] = field(default_factory=dict)
+    mode: Mode = "oneshot"
+    needs_session: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +294,21 @@ class TurnRequest:
     timeout_s: float | None = None
     idle_timeout_s: float | None = None
     on_idle: Literal["mark", "stop"] = "mark"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReading:
+    """What the output of a turn that ended says, by the adapter's patterns.
+
+    `external_session`: the agent's own conversation, to be taken up by a next turn. `code`: why a turn that failed
+    did: RATE_LIMITED, QUOTA_EXHAUSTED, AUTH_REQUIRED, or None; `line` is what was printed, and `retry_at` the time (in
+    seconds since the epoch) at which the service takes more, where it said so.
+    """
+
+    external_session: str | None = None
+    code: Literal["RATE_LIMITED", "QUOTA_EXHAUSTED", "AUTH_REQUIRED"] | None = None
+    line: str = ""
+    retry_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

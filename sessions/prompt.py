@@ -1,4 +1,4 @@
-"""How a prompt reaches a one-shot agent: in an argument, on stdin, or in a file of the Session's own folder.
+"""How a prompt reaches an agent: in an argument, on stdin, in a file of the Session's own folder, or typed later.
 
 Templates in configured arguments are filled here, and what could not be delivered whole is refused before anything is
 started: never a silent cut.
@@ -19,6 +19,8 @@ from coordinate_agents.sessions.starting import MAX_ARGUMENT_BYTES
 WORDS: Final = frozenset(
     {"prompt", "promptFile", "worktree", "root", "graph", "subtask", "agent", "session", "externalSession"}
 )
+# Source: sessions.md section 4, the bound of structured text.
+MAX_PASTE_BYTES: Final = 256 << 10
 _TEMPLATE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -50,7 +52,9 @@ def deliver(
 
     `values` holds the other words (a missing one is an error). With delivery `argument` and no `{prompt}` the prompt
     becomes the last argument. `{promptFile}` is always usable: the file is written when it is mentioned or when the
-    delivery is `file`, in which case an argument must name it. Raises: SPAWN_FAILED, INVALID_ADAPTER_CONFIG.
+    delivery is `file`, in which case an argument must name it. With `paste` nothing of the prompt is placed here: it is
+    typed once the program is ready, and must not be longer than what is typed at once.
+    Raises: SPAWN_FAILED, INVALID_ADAPTER_CONFIG.
     """
     check_templates(args)
     if "\0" in prompt:
@@ -71,6 +75,8 @@ def deliver(
     for argument in arguments:
         if len(os.fsencode(argument)) > MAX_ARGUMENT_BYTES:
             raise _refused(f"prompt too long for argument delivery (limit {MAX_ARGUMENT_BYTES})")
+    if delivery == "paste" and len(prompt.encode("utf-8", "surrogateescape")) > MAX_PASTE_BYTES:
+        raise _refused(f"prompt too long to be typed (limit {MAX_PASTE_BYTES})")
     stdin = prompt.encode("utf-8", "surrogateescape") if delivery == "stdin" else None
     return Delivered(arguments, stdin)
 

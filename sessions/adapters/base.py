@@ -4,13 +4,57 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from coordinate_agents.sessions.model import Delivery, Driver
+from coordinate_agents.sessions.model import Delivery, Driver, InputRules, QuestionRule
 
 CommitBy = Literal["agent", "runtime", "auto"]
 Permissions = Literal["ask", "edits", "allow", "deny"]
+LimitCode = Literal["RATE_LIMITED", "QUOTA_EXHAUSTED", "AUTH_REQUIRED"]
 
 # Nobody can answer a one-shot agent, and one that may not write cannot do its work.
 DEFAULT_PERMISSIONS: Final[Permissions] = "edits"
+
+
+def phrase(text: str) -> str:
+    """A pattern for these words however they were spaced: programs move the cursor where others print a space."""
+    return r"\s*".join(_literal(word) for word in text.split())
+
+
+def _literal(word: str) -> str:
+    return "".join(f"\\{letter}" if letter in r"\.^$*+?{}[]|()" else letter for letter in word)
+
+
+def near_end(pattern: str, characters: int = 700) -> str:
+    """The pattern with at most so much text behind it: a question that was answered is followed by other output."""
+    return rf"(?:{pattern})[\s\S]{{0,{characters}}}\Z"
+
+
+# The end of a plain question, of any program.
+YES_NO: Final = QuestionRule("yes-no", r"(?i:[\[(]\s*y(?:es)?\s*/\s*n(?:o)?\s*[\])]\s*[:?>]?\s*\Z)")
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRule:
+    """What an agent prints when its service refuses. Looked for in the end of the output of a turn that failed."""
+
+    code: LimitCode
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interactive:
+    """The agent as a program that stays: its arguments, and how it is typed into.
+
+    `resume` None: a closed conversation cannot be taken up. `idle` are patterns of the end of the plain output, one
+    of which shows that a turn is over, once nothing more was printed for `idle_s` and `busy` is not in the same place:
+    a trigger to look, never proof.
+    """
+
+    args: tuple[str, ...] = ()
+    resume: tuple[str, ...] | None = None
+    input: InputRules = field(default_factory=InputRules)
+    idle: tuple[str, ...] = ()
+    busy: tuple[str, ...] = ()
+    idle_s: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,23 +62,52 @@ class Adapter:
     """One kind of agent.
 
     `command` None: configuration must name one. The arguments of a one-shot turn are `subcommand`, the flags of the
-    permission mode, and `args`, which may contain templates (see `prompt`). A mode that `permissions` does not name
-    adds nothing: the agent's own settings decide. `commit` is the default for who commits: an agent whose sandbox
-    ends at its worktree cannot write to the repository's git folder ("runtime").
+    permission mode, and `args`, which may contain templates (see `prompt`); those of a later turn of the same
+    conversation are the same with `resume` in place of `args`. A mode that `permissions` does not name adds nothing:
+    the agent's own settings decide. `commit` is the default for who commits: an agent whose sandbox ends at its
+    worktree cannot write to the repository's git folder ("runtime"); `writes_git_dir` says so where it was tried.
+
+    The id of a conversation is either chosen by us (`chooses_session`: an UUID in the place of `{externalSession}`)
+    or found in the output (`session_pattern`, one group).
     """
 
     name: str
     command: str | None = None
     subcommand: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
+    resume: tuple[str, ...] | None = None
     permissions: Mapping[Permissions, tuple[str, ...]] = field(default_factory=dict)
     delivery: Delivery = "argument"
     driver: Driver = "pty"
     commit: CommitBy = "agent"
+    writes_git_dir: bool | None = None
+    chooses_session: bool = False
+    session_pattern: str = ""
+    questions: tuple[QuestionRule, ...] = (YES_NO,)
+    limits: tuple[LimitRule, ...] = ()
+    interactive: Interactive | None = None
 
     def arguments(self, permissions: str | None) -> tuple[str, ...]:
         """Everything after the command, for a permission mode; None: the default mode."""
-        flags = {
-            mode: words for mode, words in self.permissions.items() if mode == (permissions or DEFAULT_PERMISSIONS)
-        }
-        return (*self.subcommand, *(word for words in flags.values() for word in words), *self.args)
+        return (*self.subcommand, *self.flags(permissions), *self.args)
+
+    def resume_arguments(self, permissions: str | None) -> tuple[str, ...] | None:
+        """As `arguments`, for a further turn of a conversation; None: there is no such thing."""
+        if self.resume is None:
+            return None
+        return (*self.subcommand, *self.flags(permissions), *self.resume)
+
+    def interactive_arguments(self, permissions: str | None) -> tuple[str, ...]:
+        """Everything after the command of the program that stays."""
+        found = self.interactive or Interactive()
+        return (*found.args, *self.flags(permissions))
+
+    def interactive_resume_arguments(self, permissions: str | None) -> tuple[str, ...] | None:
+        if self.interactive is None or self.interactive.resume is None:
+            return None
+        return (*self.interactive.resume, *self.flags(permissions))
+
+    def flags(self, permissions: str | None) -> tuple[str, ...]:
+        """The flags of a permission mode; none for a mode without an entry."""
+        wanted = permissions or DEFAULT_PERMISSIONS
+        return tuple(word for mode, words in self.permissions.items() if mode == wanted for word in words)

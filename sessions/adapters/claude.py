@@ -1,10 +1,26 @@
-"""Anthropic's claude, one shot (`-p`), prompt through stdin.
+"""Anthropic's claude. One shot (`-p`), the prompt goes through stdin.
 
-With `edits` it may change files but not run commands, so what it leaves is committed by the Runtime.
-Source: docs.claude.com, "Headless mode" and "CLI reference".
+With `edits` it may change files but not run commands, so what it leaves is committed by the Runtime. It takes the id
+of its conversation from us. Source: docs.claude.com, "Headless mode" and "CLI reference"; seen with 2.1.
 """
 
-from coordinate_agents.sessions.adapters.base import Adapter
+from coordinate_agents.sessions.adapters.base import YES_NO, Adapter, Interactive, LimitRule, near_end, phrase
+from coordinate_agents.sessions.model import InputRules, QuestionRule
+
+_QUESTIONS = (
+    QuestionRule("trust", near_end(phrase("Yes, I trust this folder"))),
+    QuestionRule("trust", near_end(phrase("Do you trust the files in this folder?"))),
+    QuestionRule("login", near_end(phrase("Select login method:"))),
+    QuestionRule("login", near_end(phrase("Paste code here if prompted"))),
+    QuestionRule("login", near_end(phrase("Not logged in · Run /login"), 200)),
+    QuestionRule("login", near_end(phrase("Unable to connect to Anthropic services"))),
+    QuestionRule("permission", near_end(phrase("Do you want to") + r"[^\n]{0,200}\?\s*❯\s*1\.", 400)),
+    QuestionRule("other", near_end(phrase("Detected a custom API key in your environment"))),
+    QuestionRule("other", near_end(phrase("Choose the text style that looks best"), 1500)),
+    YES_NO,
+)
+# The empty composer between its two lines, with the status line below it.
+_COMPOSER = near_end(r"❯\s+─{10,}\s*(?:\?\s*for\s*shortcuts|⏵⏵|⏸)", 200)
 
 ADAPTER = Adapter(
     name="claude",
@@ -15,6 +31,27 @@ ADAPTER = Adapter(
         "edits": ("--permission-mode", "acceptEdits"),
         "allow": ("--permission-mode", "bypassPermissions"),
     },
+    args=("--session-id", "{externalSession}"),
+    resume=("--resume", "{externalSession}"),
     delivery="stdin",
     commit="auto",
+    writes_git_dir=True,
+    chooses_session=True,
+    questions=_QUESTIONS,
+    limits=(
+        LimitRule("AUTH_REQUIRED", r"(?i)not logged in|please run /login|invalid api key|authentication_error"),
+        LimitRule("QUOTA_EXHAUSTED", r"(?i)usage limit reached|hit your (?:\w+ )?limit|credit balance is too low"),
+        LimitRule("RATE_LIMITED", r"(?i)rate_limit_error|api error:? ?\(?429|overloaded_error|api error:? ?\(?529"),
+    ),
+    interactive=Interactive(
+        args=("--session-id", "{externalSession}"),
+        resume=("--resume", "{externalSession}"),
+        input=InputRules(
+            paste="bracketed",
+            ready=(_COMPOSER,),
+            questions=_QUESTIONS,
+        ),
+        idle=(_COMPOSER,),
+        busy=(near_end(phrase("esc to interrupt"), 200),),
+    ),
 )

@@ -1,10 +1,23 @@
-"""OpenAI's codex, one shot. The prompt goes through stdin: it may be longer than an argument, and `ps` shows arguments.
+"""OpenAI's codex. One shot, the prompt goes through stdin: it may be longer than an argument, and `ps` shows arguments.
 
 Its workspace-write sandbox ends at the worktree, so it cannot commit to the repository: the Runtime commits.
-Source: `codex exec --help`, developers.openai.com/codex/noninteractive.
+Interactive, `--no-daemon` keeps its app server inside: otherwise all Sessions of one CODEX_HOME, the user's own
+included, share one that the first of them started, with that one's environment.
+Source: `codex --help`, `codex exec --help`, developers.openai.com/codex/noninteractive; seen with 0.171.
 """
 
-from coordinate_agents.sessions.adapters.base import Adapter
+from coordinate_agents.sessions.adapters.base import YES_NO, Adapter, Interactive, LimitRule, near_end, phrase
+from coordinate_agents.sessions.model import InputRules, QuestionRule
+
+_QUESTIONS = (
+    QuestionRule("trust", near_end(phrase("Trust this folder?"))),
+    QuestionRule("trust", near_end(phrase("Do you trust the contents of this"))),
+    QuestionRule("login", near_end(phrase("Sign in with ChatGPT"))),
+    QuestionRule("permission", near_end(phrase("Would you like to run the following command?"))),
+    QuestionRule("permission", near_end(phrase("Would you like to make the following edits?"))),
+    QuestionRule("other", near_end(phrase("Update available!") + r"[\s\S]{0,300}" + phrase("Skip until next version"))),
+    YES_NO,
+)
 
 ADAPTER = Adapter(
     name="codex",
@@ -16,6 +29,27 @@ ADAPTER = Adapter(
         "allow": ("--sandbox", "danger-full-access"),
     },
     args=("-",),
+    resume=("resume", "{externalSession}", "-"),
     delivery="stdin",
     commit="runtime",
+    writes_git_dir=False,
+    session_pattern=r"(?:session id: |codex resume )([0-9a-f]{8}-[0-9a-f-]{27})",
+    questions=_QUESTIONS,
+    limits=(
+        LimitRule("AUTH_REQUIRED", r"(?i)401 unauthorized|not logged in|please log ?in|codex login"),
+        LimitRule("QUOTA_EXHAUSTED", r"(?i)you(?:'|’)?ve hit your usage limit|usage limit reached|quota exceeded"),
+        LimitRule("RATE_LIMITED", r"(?i)429 too many requests|rate limit (?:reached|exceeded)"),
+    ),
+    interactive=Interactive(
+        args=("--no-daemon",),
+        resume=("resume", "--no-daemon", "{externalSession}"),
+        input=InputRules(
+            paste="bracketed",
+            # The composer's own status line; the start picture shows the same composer before a dialog covers it.
+            ready=(near_end(phrase("Ask Codex to do anything") + r"[\s\S]{0,400}\s·\s*[/~]"),),
+            questions=_QUESTIONS,
+        ),
+        idle=(near_end(phrase("Ask Codex to do anything")),),
+        busy=(near_end(phrase("esc to interrupt"), 200),),
+    ),
 )

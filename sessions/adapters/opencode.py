@@ -1,5 +1,23 @@
-"""opencode, one shot. Its own configuration decides about permissions. Source: opencode.ai/docs/cli."""
+"""opencode, one shot. Its own configuration decides about permissions, but for `allow`.
 
-from coordinate_agents.sessions.adapters.base import Adapter
+Its events are printed as JSON, since only they name the conversation. Source: opencode.ai/docs/cli; seen with 1.18.
+"""
 
-ADAPTER = Adapter(name="opencode", command="opencode", subcommand=("run",), commit="auto")
+from coordinate_agents.sessions.adapters.base import Adapter, LimitRule
+
+ADAPTER = Adapter(
+    name="opencode",
+    command="opencode",
+    subcommand=("run", "--format", "json"),
+    permissions={"allow": ("--auto",)},
+    resume=("--session", "{externalSession}"),
+    delivery="stdin",
+    commit="auto",
+    writes_git_dir=True,
+    session_pattern=r'"sessionID":"(ses_[A-Za-z0-9]{1,64})"',
+    limits=(
+        LimitRule("AUTH_REQUIRED", r"(?i)opencode auth login|invalid api key|\"statusCode\":401|ProviderAuthError"),
+        LimitRule("QUOTA_EXHAUSTED", r"(?i)insufficient_quota|usage limit (?:reached|exceeded)"),
+        LimitRule("RATE_LIMITED", r"(?i)\"statusCode\":429|rate.?limit(?:ed| exceeded| reached)|too many requests"),
+    ),
+)

@@ -1,0 +1,169 @@
+"""What the end of a program's output says. The texts are what the real programs printed, control sequences removed."""
+
+import pytest
+
+from coordinate_agents.sessions.adapters import ADAPTERS
+from coordinate_agents.sessions.adapters.base import YES_NO, LimitRule
+from coordinate_agents.sessions.questions import (
+    external_session,
+    find_limit,
+    find_question,
+    is_idle,
+    is_ready,
+    question_text,
+    retry_time,
+)
+
+CODEX_TRUST = (
+    "› Ask Codex to do anything   ? for shortcuts /work/repo   Folder access  /work/repo\n"
+    "Trust this folder? Codex can read, edit, and run files here, subject to your permission  settings. Folder settings"
+    " can run code automatically, even without a model request. Continue  only if you trust these files. Your trust "
+    "decision will be saved. › 1. Trust and continue\n  2. Back to Agent Command Center   enter continue · esc back    "
+)
+CODEX_READY = ">_ OpenAI Codex (v0.171.0)     /work/repo › Ask Codex to do anything   mock default · /work/repo←agens ·"
+CODEX_LOGIN = (
+    "Welcome to Codex, OpenAI's command-line coding agent\n  Choose how you want to use Codex.\n"
+    "> 1. Sign in with ChatGPT\n     Usage included with Plus, Pro, and Enterprise plans\n  Press enter to continue\n"
+)
+LINE = "─" * 100
+# claude moves the cursor where others print a space.
+CLAUDE_TRUST = (
+    "Accessingworkspace:\n\n/work/repo\n\nQuicksafetycheck:Isthisaprojectyoucreatedoroneyoutrust?\n\nSecurityguide\n\n"
+    "❯1.Yes,Itrustthisfolder\n2.No,exit\n\nEntertoconfirm·Esctocancel\n"
+)
+CLAUDE_READY = f"❯\xa0 \n{LINE}\n?forshortcuts·←foragents●high·/effort\n"
+CLAUDE_PERMISSION = (
+    "Thiscommandrequiresapproval\n\nDoyouwanttoproceed?\n❯1.Yes\n2.Yes,anddon'taskagainforgitadd\n3.No\n\n"
+    "Esctocancel·Tabtoamend·ctrl+etoexplain\n"
+)
+CLAUDE_LOGIN = f"❯\xa0 \n{LINE}\n?forshortcuts·←foragents  Notloggedin·Run/login\n●high·/effort\n"
+CLAUDE_BUSY = f"❯\xa0 \n{LINE}\n⏵⏵accepteditson (shift+tabtocycle)·esctointerrupt·←foragents●high·/effort\n"
+CLAUDE_DONE = f"●All done.\n✻ Brewed for 0s\n\n❯\xa0 \n{LINE}\n⏵⏵accepteditson (shift+tabtocycle)·←foragents\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        ("codex", CODEX_TRUST, "trust"),
+        ("codex", CODEX_LOGIN, "login"),
+        ("codex", CODEX_READY, None),
+        ("codex", f"{CODEX_TRUST}{'the composer is drawn again ' * 40}", None),
+        ("claude", CLAUDE_TRUST, "trust"),
+        ("claude", CLAUDE_PERMISSION, "permission"),
+        ("claude", CLAUDE_LOGIN, "login"),
+        ("claude", CLAUDE_READY, None),
+        ("generic", "Do you trust this folder? [y/N] ", "trust"),
+        ("generic", "Overwrite notes.txt? (yes/no): ", "yes-no"),
+        ("generic", "Overwrite notes.txt? [y/N] y\nwritten\n", None),
+        ("generic", "Password: ", "login"),
+        ("generic", "When finished print the line SUBTASK_COMPLETE\n", None),
+    ],
+)
+def test_question_is_told_by_the_end_of_the_output(name: str, text: str, kind: str | None) -> None:
+    adapter = ADAPTERS[name]
+    rules = adapter.interactive.input.questions if adapter.interactive else adapter.questions
+    found = find_question(text, rules)
+    assert (found[0] if found else None) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "ready"),
+    [
+        ("codex", CODEX_READY, True),
+        ("codex", CODEX_TRUST, False),
+        ("codex", "› Ask Codex to do anything   ? for shortcuts /work/repo", False),
+        ("codex", CODEX_LOGIN, False),
+        ("claude", CLAUDE_READY, True),
+        ("claude", CLAUDE_TRUST, False),
+        ("claude", "Welcome to Claude Code", False),
+    ],
+)
+def test_prompt_is_typed_only_into_a_composer(name: str, text: str, ready: bool) -> None:
+    adapter = ADAPTERS[name]
+    assert adapter.interactive is not None
+    assert is_ready(text, adapter.interactive.input.ready) == ready
+
+
+@pytest.mark.parametrize(
+    ("text", "idle"), [(CLAUDE_DONE, True), (CLAUDE_BUSY, False), (CLAUDE_PERMISSION, False), ("", False)]
+)
+def test_turn_looks_over_when_the_composer_is_back_and_nothing_is_interruptible(text: str, idle: bool) -> None:
+    adapter = ADAPTERS["claude"]
+    assert adapter.interactive is not None
+    assert is_idle(text, adapter.interactive) == idle
+
+
+def test_question_text_is_its_last_lines_and_bounded() -> None:
+    assert question_text("old\n\n  Overwrite? \n [y/N] \n") == "old\nOverwrite?\n[y/N]"
+    assert len(question_text("word " * 1000)) == 600
+    assert question_text("\n".join(str(number) for number in range(100))).splitlines()[0] == "88"
+
+
+def test_only_the_end_of_a_long_output_is_searched() -> None:
+    assert find_question("[y/N] " + "x" * 5000, [YES_NO]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code", "retry_at"),
+    [
+        ("claude", "Claude AI usage limit reached|1700003600", "QUOTA_EXHAUSTED", 1700003600.0),
+        ("claude", 'API Error: 429 {"type":"error","error":{"type":"rate_limit_error"}}', "RATE_LIMITED", None),
+        ("claude", "Not logged in · Please run /login", "AUTH_REQUIRED", None),
+        (
+            "codex",
+            "ERROR: You've hit your usage limit. Upgrade to Pro or try again in 3 hours 20 minutes.",
+            "QUOTA_EXHAUSTED",
+            1700000000.0 + 12000,
+        ),
+        ("codex", "exceeded retry limit, last status: 429 Too Many Requests", "RATE_LIMITED", None),
+        ("codex", "unexpected status 401 Unauthorized: Missing bearer", "AUTH_REQUIRED", None),
+        ("gemini", '"status": "RESOURCE_EXHAUSTED", retry in 20.5s', "RATE_LIMITED", 1700000020.5),
+        ("aider", "litellm.RateLimitError: retry-after: 30", "RATE_LIMITED", 1700000030.0),
+        ("opencode", '{"error":{"name":"APIError","data":{"statusCode":429}}}', "RATE_LIMITED", None),
+        ("generic", "429 Too Many Requests", None, None),
+        ("codex", "All tests pass.", None, None),
+    ],
+)
+def test_refusal_of_the_service_is_told_with_its_time(
+    name: str, text: str, code: str | None, retry_at: float | None
+) -> None:
+    found = find_limit(f"first line\n{text}\n", ADAPTERS[name].limits, now=1700000000.0)
+    assert (found.code if found else None) == code
+    assert (found.retry_at if found else None) == retry_at
+    if found:
+        assert found.line == text
+
+
+def test_time_to_come_back_is_bounded_and_never_in_the_past() -> None:
+    assert retry_time("try again in 9999 days", now=0.0) == 7 * 24 * 3600.0
+    assert retry_time("limit reached|1000000000", now=2e9) == 2e9
+    assert retry_time("come back later", now=0.0) is None
+
+
+def test_first_rule_decides_and_the_line_is_bounded() -> None:
+    rules = [LimitRule("QUOTA_EXHAUSTED", "quota"), LimitRule("RATE_LIMITED", "rate")]
+    found = find_limit("rate and quota " + "x" * 1000, rules, now=0.0)
+    assert found is not None
+    assert (found.code, len(found.line)) == ("QUOTA_EXHAUSTED", 300)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        (
+            "codex",
+            "sandbox: read-only\nsession id: 01a22bb1-b62a-7013-9a5e-f2766d3c41b9\n--------",
+            "01a22bb1-b62a-7013-9a5e-f2766d3c41b9",
+        ),
+        (
+            "codex",
+            "To continue this session, run codex resume 01a22bb1-b62a-7013-9a5e-f2766d3c41b9",
+            "01a22bb1-b62a-7013-9a5e-f2766d3c41b9",
+        ),
+        ("codex", "session id: -", None),
+        ("opencode", '{"type":"text","sessionID":"ses_dd44de9edffeiy7MU2go6d5H8R"}', "ses_dd44de9edffeiy7MU2go6d5H8R"),
+        ("generic", "session id: 01a22bb1-b62a-7013-9a5e-f2766d3c41b9", None),
+    ],
+)
+def test_conversation_is_known_from_what_the_program_prints(name: str, text: str, found: str | None) -> None:
+    assert external_session(text, ADAPTERS[name].session_pattern) == found
