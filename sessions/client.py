@@ -19,11 +19,22 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 
-from coordinate_agents.sessions import custodian, process, starting, strays
+from coordinate_agents.sessions import asking, custodian, exchange, process, reading, starting, strays
 from coordinate_agents.sessions.connection import HostConnection, HostGone, read_token
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.forking import ForkedHost, ForkServer, HostProcess
-from coordinate_agents.sessions.model import Launch, SessionEnd, SessionFacts, SessionId, SessionRecord
+from coordinate_agents.sessions.keys import bytes_of
+from coordinate_agents.sessions.model import (
+    Launch,
+    Output,
+    OutputForm,
+    Question,
+    SessionEnd,
+    SessionFacts,
+    SessionId,
+    SessionRecord,
+    WriteResult,
+)
 
 MAX_SESSIONS: Final = 256
 # A host answers in well under a millisecond; a loaded machine may need longer to run it at all.
@@ -31,6 +42,9 @@ LOOK_BOUND_S: Final = 1.0
 CLOSE_BOUND_RANGE_S: Final = (0.1, 60.0)
 # Beyond the close bound, for writing the record and telling it.
 _TELL_S: Final = 2.0
+MAX_WAIT_MS: Final = 25_000
+# Input is answered when it is known what became of it: readiness, typing 256 KiB, acknowledgement, each bounded there.
+INPUT_BOUND_S: Final = 180.0
 _STARTS_AT_ONCE: Final = 8
 _FIRST_RETRY_S: Final = 0.02
 _LONGEST_RETRY_S: Final = 1.0
@@ -93,7 +107,8 @@ class SessionHosts:
                 assert seen.record is not None
                 assert seen.record.end is not None
                 lines = seen.record.end.tail.splitlines()
-                return SessionFacts("ended", seen.record, lines[-1] if lines else "", seen.record.end.survivors)
+                end = seen.record.end
+                return SessionFacts("ended", seen.record, lines[-1] if lines else "", end.survivors, end.output_bytes)
             case "free":
                 left = await anyio.to_thread.run_sync(custodian.left_of, self._path(session_id), seen.record)
                 return SessionFacts("lost", seen.record, survivors=left.names)
@@ -102,7 +117,8 @@ class SessionHosts:
                 if answer is None:
                     return self._no_answer(session_id)
                 record = seen.record and replace(seen.record, stalled=bool(answer.get("stalled")))
-                return SessionFacts("live", record, str(answer.get("last_line", "")))
+                total = int(answer.get("output_bytes", 0))
+                return SessionFacts("live", record, str(answer.get("last_line", "")), output_bytes=total)
             case "foreign":
                 return SessionFacts("foreign", seen.record)
             case "absent":
@@ -129,6 +145,14 @@ class SessionHosts:
             next=f"continue or end its process {seen.record.host.pid if seen.record.host else '?'}, then close again",
         )
 
+    async def question(self, session_id: SessionId) -> Question | None:
+        """See the port."""
+        return asking.question(self._path(session_id))
+
+    async def question_change(self, session_id: SessionId, known: Question | None) -> Question | None:
+        """See the port."""
+        return await asking.change(self._path(session_id), known)
+
     async def end_strays(self, markers: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:
         """See the port. Blocks no loop; bounded by the largest close bound of the Sessions concerned."""
         return await anyio.to_thread.run_sync(self._end_strays, tuple(markers), tuple(paths))
@@ -146,6 +170,115 @@ class SessionHosts:
         bound_s = max((record.close_bound_s for record in concerned), default=10.0)
         return strays.end(custodian.traces_of(concerned, markers=markers, paths=paths), bound_s)
 
+    # --- output and input: see `sessions.exchange` for what is promised
+
+    async def read(
+        self,
+        session_id: SessionId,
+        *,
+        cursor: int | None = None,
+        max_bytes: int = 65536,
+        max_lines: int | None = None,
+        wait_ms: int = 0,
+        form: OutputForm = "plain",
+    ) -> Output:
+        """Output from the cursor on, redacted; without a cursor the last `max_bytes`. Live, ended, or host dead.
+
+        Waits up to `wait_ms` (25,000 at most) when there is nothing yet. Raises: SESSION_NOT_FOUND,
+        SESSION_NOT_HEALTHY when a host holds the Session and does not answer.
+        """
+        limits = {"cursor": cursor, "max_bytes": max_bytes, "max_lines": max_lines, "form": form}
+        result = await self._output(session_id, limits, wait_ms)
+        return Output(
+            result.text(form),
+            result.cursor,
+            result.next_cursor,
+            result.dropped_bytes,
+            result.truncated,
+            result.ended,
+        )
+
+    async def raw_output(
+        self, session_id: SessionId, *, cursor: int | None, max_bytes: int = reading.MAX_BYTES
+    ) -> tuple[bytes, int, int, int]:
+        """Redacted raw bytes: (data, cursor, next cursor, dropped). Raises as `read`."""
+        limits = {"cursor": cursor, "max_bytes": max_bytes, "max_lines": None, "form": "raw"}
+        result = await self._output(session_id, limits, 0)
+        return result.data, result.cursor, result.next_cursor, result.dropped_bytes
+
+    async def write(self, session_id: SessionId, text: str, *, submit: bool = False) -> WriteResult:
+        """Type text, with `submit` followed by what submits it. Returns when it is known what became of it.
+
+        Raises: INVALID_USAGE, SESSION_NOT_FOUND, SESSION_NOT_HEALTHY, SESSION_WRITE_FAILED when it has ended.
+        """
+        data = exchange.checked_text(text)
+        return exchange.write_result(await self._input(session_id, "write", data=exchange.encoded(data), submit=submit))
+
+    async def keys(self, session_id: SessionId, names: Sequence[str]) -> WriteResult:
+        """Type named keys of the closed list, one by one, never as a paste. Raises as `write`."""
+        keys = [exchange.encoded(key) for key in bytes_of(names)]
+        return exchange.write_result(await self._input(session_id, "keys", keys=keys))
+
+    async def interrupt(self, session_id: SessionId) -> None:
+        """What Ctrl-C does. Raises as `write`."""
+        await self._input(session_id, "interrupt")
+
+    async def resize(self, session_id: SessionId, columns: int, rows: int) -> None:
+        """Give the terminal another size; the program gets SIGWINCH. Raises as `write`."""
+        await self._input(session_id, "resize", columns=columns, rows=rows)
+
+    async def list(self) -> tuple[SessionFacts, ...]:
+        """Every Session of this folder, in order of their ids."""
+        names = [path.name for path, _ in await anyio.to_thread.run_sync(custodian.every_record, self._root)]
+        found: dict[str, SessionFacts] = {}
+
+        async def one(name: str) -> None:
+            async with limit:
+                found[name] = await self.look(SessionId(name))
+
+        limit = anyio.CapacityLimiter(_STARTS_AT_ONCE)
+        async with anyio.create_task_group() as group:
+            for name in names:
+                group.start_soon(one, name)
+        return tuple(found[name] for name in names if found[name].liveness != "absent")
+
+    async def _output(self, session_id: SessionId, limits: dict[str, Any], wait_ms: int) -> reading.Result:
+        wait_ms = min(max(wait_ms, 0), MAX_WAIT_MS)
+        seen = self._see(session_id)
+        if seen.custody == "held" and seen.record is not None:
+            bound_s = self._look_bound_s + wait_ms / 1000
+            answer = await self._ask(seen.record, session_id, "read", bound_s, wait_ms=wait_ms, **limits)
+            if answer is not None:
+                return exchange.result_of(answer)
+            seen = self._see(session_id)  # it may have ended meanwhile
+        if seen.custody == "held":
+            raise self._silent(session_id)
+        if seen.custody in ("absent", "foreign"):
+            raise self._refusal(session_id, seen)
+        return await anyio.to_thread.run_sync(partial(exchange.read_spool, self._path(session_id), **limits))
+
+    async def _input(self, session_id: SessionId, operation: str, **fields: Any) -> dict[str, Any]:
+        seen = self._see(session_id)
+        if seen.custody in ("ended", "free"):
+            raise SessionError("SESSION_WRITE_FAILED", f"Session {session_id} has ended; nothing was sent.")
+        if seen.custody != "held" or seen.record is None:
+            raise self._refusal(session_id, seen)
+        answer = await self._ask(
+            seen.record, session_id, operation, INPUT_BOUND_S, first_s=self._look_bound_s, **fields
+        )
+        if answer is None:
+            raise self._silent(session_id)
+        if not answer.get("ok"):
+            raise SessionError("SESSION_WRITE_FAILED", f"Session {session_id}: {answer.get('error')}.")
+        return answer
+
+    def _silent(self, session_id: SessionId) -> SessionError:
+        return SessionError(
+            "SESSION_NOT_HEALTHY",
+            f"The host of Session {session_id} holds the Session and does not answer.",
+            kept=str(self._path(session_id)),
+        )
+
     # --- hosts
 
     async def _close_held(
@@ -154,7 +287,7 @@ class SessionHosts:
         """Ask until the host has heard it, then wait for the end."""
         pause = _FIRST_RETRY_S
         while True:
-            asked = await self._ask(record, session_id, "close", bound_s=bound_s, graceful=graceful)
+            asked = await self._ask(record, session_id, "close", close={"bound_s": bound_s, "graceful": graceful})
             if asked is not None or custodian.see(self._path(session_id)).custody != "held":
                 return (await self.wait(session_id)).survivors
             await anyio.sleep(pause)
@@ -175,14 +308,27 @@ class SessionHosts:
         return True
 
     async def _ask(
-        self, record: SessionRecord | None, session_id: SessionId, operation: str, **fields: Any
+        self,
+        record: SessionRecord | None,
+        session_id: SessionId,
+        operation: str,
+        bound_s: float | None = None,
+        *,
+        first_s: float | None = None,
+        **fields: Any,
     ) -> dict[str, Any] | None:
-        """The host's answer, or None when it gives none within the look bound."""
+        """The host's answer, or None when it gives none within the bound (the look bound).
+
+        With `first_s` the host must say hello within that, so that a long bound is not spent on a stopped one.
+        """
         if record is None or record.socket is None:
             return None
         answer: dict[str, Any] | None = None
-        with anyio.move_on_after(self._look_bound_s), suppress(HostGone):
+        with anyio.move_on_after(bound_s or self._look_bound_s), suppress(HostGone, TimeoutError):
             async with HostConnection(record.socket, read_token(self._path(session_id))) as host:
+                if first_s is not None:
+                    with anyio.fail_after(first_s):
+                        await host.ask("hello")
                 answer = await host.ask(operation, **fields)
         if answer is None:
             _nudge(record)

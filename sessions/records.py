@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from coordinate_agents.sessions import folder as folders
-from coordinate_agents.sessions.model import Launch, ProcessIdentity, SessionEnd, SessionId, SessionRecord
+from coordinate_agents.sessions.model import Launch, ProcessIdentity, Question, SessionEnd, SessionId, SessionRecord
 
 VERSION = 1
 
@@ -31,6 +31,9 @@ def initial(launch: Launch, *, command: tuple[str, ...], socket: str, token_sha2
         "end": None,
         "stalled": False,
         "degraded": False,
+        "question": None,
+        "columns": launch.columns,
+        "rows": launch.rows,
         "labels": dict(launch.labels),
         "marker": launch.marker,
         "close_bound_s": launch.close_bound_s,
@@ -69,7 +72,14 @@ def parse(raw: dict[str, Any]) -> SessionRecord:
         labels=dict(raw["labels"]),
         marker=raw["marker"],
         close_bound_s=raw["close_bound_s"],
+        question=question_of(raw.get("question")),
+        columns=raw.get("columns", 120),
+        rows=raw.get("rows", 40),
     )
+
+
+def question_of(raw: dict[str, Any] | None) -> Question | None:
+    return None if raw is None else Question(raw["kind"], raw["text"], raw["since"])
 
 
 def end_of(raw: dict[str, Any]) -> SessionEnd:

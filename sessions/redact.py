@@ -79,6 +79,11 @@ def compile_shapes() -> None:
         _compiled(expression)
 
 
+def hints() -> list[bytes]:
+    """The literal that each shape starts near to."""
+    return [hint for hint, _ in _SHAPES]
+
+
 def encodings(secret: str) -> set[bytes]:
     """The forms in which a value may appear in output, the value itself included."""
     raw = secret.encode("utf-8", "surrogateescape")
@@ -137,6 +142,32 @@ class Redactor:
                 at = data.find(form, at + 1)
         return spans
 
+    def spans(self, data: bytes) -> list[tuple[int, int]]:
+        """Every part to be masked, in order; parts that touch or overlap are one."""
+        found = self.literal_spans(data, 0, len(data))
+        for (hint, expression), rarest in zip(_SHAPES, _RAREST, strict=True):
+            if data.find(rarest) >= 0 and data.find(hint) >= 0:
+                found += [match.span(1) for match in _compiled(expression).finditer(data)]
+        merged: list[tuple[int, int]] = []
+        for start, end in sorted(found):
+            if merged and start <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            else:
+                merged.append((start, end))
+        return merged
+
+    def literal_opening(self, data: bytes) -> int:
+        """Where a literal value may have begun of which more is to come; the length of the data when none has."""
+        first = len(data)
+        for form in self._literals:
+            at = data.find(form[:1], max(0, len(data) - len(form) + 1), first)
+            while at >= 0:
+                if form.startswith(data[at:]):
+                    first = at
+                    break
+                at = data.find(form[:1], at + 1, first)
+        return first
+
     def safe_line_end(self, data: bytes, start: int) -> int:
         """The end of the last line that no secret can cross; `start` when there is none."""
         cut = data.rfind(b"\n") + 1
@@ -154,7 +185,7 @@ class Redactor:
 class Stream:
     """Masks one stream given in pieces; `feed` returns what is safe to show, `finish` the rest."""
 
-    __slots__ = ("_buffer", "_done", "_later", "_masked", "_next_shape", "_redactor", "_scanned")
+    __slots__ = ("_buffer", "_done", "_forgotten", "_later", "_masked", "_next_shape", "_redactor", "_scanned", "masks")
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -164,6 +195,23 @@ class Stream:
         self._next_shape = [0] * len(_SHAPES)  # where each shape goes on searching
         self._later: list[tuple[int, int]] = []  # found already, but start behind the present limit
         self._masked = False  # the last thing given out was a mask that ends at _done
+        self._forgotten = 0  # bytes of the stream before the buffer
+        # The parts (start, end) of the stream that masks given out so far stand for, in order, for the caller to take.
+        # A part that touches the one before shares its mask.
+        self.masks: list[tuple[int, int]] = []
+
+    @property
+    def given(self) -> int:
+        """Offset in the stream up to which everything was given out."""
+        return self._forgotten + self._done
+
+    def pending(self) -> bytes:
+        """What was not decided yet: the caller may know that a part of it is no secret's beginning."""
+        return self._buffer[self._scanned :]
+
+    def settle(self, size: int) -> bytes:
+        """Give out also the first `size` pending bytes, in which no secret may begin that is not complete."""
+        return self._advance(self._scanned + size)
 
     def feed(self, data: bytes) -> bytes:
         self._buffer += data
@@ -190,7 +238,10 @@ class Stream:
             if not self._masked:
                 out.append(MASK)
                 self._masked = True
+            before = max(start, self._done)
             self._done = max(self._done, end)
+            if self._done > before:
+                self.masks.append((self._forgotten + before, self._forgotten + self._done))
         if self._done < limit:
             out.append(data[self._done : limit])
             self._done, self._masked = limit, False
@@ -216,6 +267,7 @@ class Stream:
         drop = min(self._scanned, self._done) - _CONTEXT
         if drop > 0:
             self._buffer = self._buffer[drop:]
+            self._forgotten += drop
             self._done -= drop
             self._scanned -= drop
             self._later = [(start - drop, end - drop) for start, end in self._later]

@@ -18,7 +18,7 @@ import stat
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -128,6 +128,8 @@ def _check(launch: Launch) -> None:
         problem = "the name of a variable is empty or contains '='"
     elif not Path(launch.cwd).is_dir():
         problem = f"the folder {launch.cwd} does not exist"
+    elif not (1 <= launch.columns <= 1000 and 1 <= launch.rows <= 1000):
+        problem = "columns and rows of a terminal are 1 to 1000"
     if problem is not None:
         raise SessionError(
             "SPAWN_FAILED", f"Session {launch.session_id} did not start: {problem}.", kept="nothing was started"
@@ -155,6 +157,10 @@ def _specification(
         "close_bound_s": launch.close_bound_s,
         "ring_bytes": launch.ring_bytes,
         "log_bytes": launch.log_bytes,
+        "input": None if launch.input is None else asdict(launch.input),
+        "is_input_open": launch.is_input_open or launch.input is not None,
+        "columns": launch.columns,
+        "rows": launch.rows,
         "secrets": masked,
         "ptyprocess_path": ptyprocess_path(),
     }

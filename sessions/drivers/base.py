@@ -17,9 +17,11 @@ class NoTerminal(OSError):
 
 
 class Start:
-    """What to execute: the file `executable`, which sees `argv`. `stdin` None: the terminal for a PTY, else empty."""
+    """What to execute: the file `executable`, which sees `argv`. `stdin` None: the terminal for a PTY, else empty, or a
+    pipe that stays open when `is_input_open`. `size` is rows and columns of a terminal.
+    """
 
-    __slots__ = ("argv", "cwd", "env", "executable", "ptyprocess_path", "stdin", "umask")
+    __slots__ = ("argv", "cwd", "env", "executable", "is_input_open", "ptyprocess_path", "size", "stdin", "umask")
 
     def __init__(
         self,
@@ -38,21 +40,26 @@ class Start:
         self.stdin = stdin
         self.umask = umask
         self.ptyprocess_path = ptyprocess_path
+        self.is_input_open = False
+        self.size = (ROWS, COLUMNS)
 
 
 class Child:
     """A started child. `output` and `stdin` are non-blocking descriptors of the host; -1 when there is none.
 
-    `keep` holds what must live as long as the child (a library object that owns the descriptor).
+    `keep` holds what must live as long as the child (a library object that owns the descriptor). `is_terminal`:
+    `output` is also where input is typed. `is_input_open`: `stdin` is a pipe for input that comes later.
     """
 
-    __slots__ = ("keep", "output", "pid", "stdin")
+    __slots__ = ("is_input_open", "is_terminal", "keep", "output", "pid", "stdin")
 
     def __init__(self, pid: int, output: int, stdin: int, keep: object = None) -> None:
         self.pid = pid
         self.output = output
         self.stdin = stdin
         self.keep = keep
+        self.is_terminal = False
+        self.is_input_open = False
 
 
 # Python ignores the first two, the host some of the others; an ignored signal would stay ignored in the agent.

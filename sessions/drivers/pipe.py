@@ -25,10 +25,13 @@ def spawn(start: Start) -> Child:
         number, _, step = failure.decode("ascii").partition(" ")
         raise OSError(int(number), os.strerror(int(number)), start.cwd if step == "chdir" else start.executable)
     os.set_blocking(host_out, False)
-    if start.stdin is None:
+    keeps_input = start.stdin is None and start.is_input_open
+    if start.stdin is None and not keeps_input:
         os.close(host_in)
         host_in = -1
-    return Child(pid, host_out, host_in)
+    child = Child(pid, host_out, host_in)
+    child.is_input_open = keeps_input
+    return child
 
 
 def _become(start: Start, host: int, descriptors: tuple[int, int, int]) -> None:

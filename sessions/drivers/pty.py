@@ -11,7 +11,7 @@ from collections.abc import Callable
 from errno import EINVAL
 from types import ModuleType
 
-from coordinate_agents.sessions.drivers.base import COLUMNS, ROWS, Child, NoTerminal, Start, prepare, stdin_pipe
+from coordinate_agents.sessions.drivers.base import Child, NoTerminal, Start, prepare, stdin_pipe
 
 
 def spawn(start: Start) -> Child:
@@ -24,7 +24,7 @@ def spawn(start: Start) -> Child:
     try:
         terminal = library.PtyProcess.spawn(
             [start.executable],
-            dimensions=(ROWS, COLUMNS),
+            dimensions=start.size,
             preexec_fn=_execution(start, child_in, os.getpid()),
             pass_fds=(child_in,) if child_in >= 0 else (),
         )
@@ -39,7 +39,9 @@ def spawn(start: Start) -> Child:
     os.set_blocking(terminal.fd, False)
     # Its destructor would wait, and signal a pid that may be somebody else's by then.
     terminal.closed = True
-    return Child(terminal.pid, terminal.fd, host_in, terminal)
+    child = Child(terminal.pid, terminal.fd, host_in, terminal)
+    child.is_terminal = True
+    return child
 
 
 def _try_terminal() -> None:

@@ -18,7 +18,10 @@ from coordinate_agents.sessions.host.ending import Ending
 from coordinate_agents.sessions.host.output import Output
 from coordinate_agents.sessions.host.progress import Progress
 from coordinate_agents.sessions.host.records import Record
-from coordinate_agents.sessions.host.server import Message, Server
+from coordinate_agents.sessions.host.requests import Requests
+from coordinate_agents.sessions.host.server import Client, Message, Server
+from coordinate_agents.sessions.host.terminal import Pipe, Terminal
+from coordinate_agents.sessions.host.typing import Rules
 
 _READ_BYTES = 65536
 # Reads of one turn of the loop; then clients and deadlines get their turn, also in a flood.
@@ -30,6 +33,8 @@ _REOPENED_S = 1.0
 _SOCKET_CHECK_S = 10.0
 _ACTIVITY_SAVE_S = 30.0
 _STDIN_BYTES = 65536
+# The spool on disk is at most so much behind: what a host that is killed takes with it.
+_SETTLE_S = 1.0
 
 
 class Limits:
@@ -49,7 +54,7 @@ class Limits:
 class Custody:
     """`run` returns when the final record is written and clients were told."""
 
-    def __init__(self, record: Record, output: Output, limits: Limits, log_path: str) -> None:
+    def __init__(self, record: Record, output: Output, limits: Limits, log_path: str, rules: Rules) -> None:
         self._record = record
         self._output = output
         self._limits = limits
@@ -67,11 +72,13 @@ class Custody:
         self._stalled = False
         self._output_open = False
         self._saved_total = 0
-        self._timers = {"socket": 0.0, "activity": 0.0, "reopened": float("inf")}
+        self._requests = Requests(output, rules)
+        self._timers = {"socket": 0.0, "activity": 0.0, "reopened": float("inf"), "settle": float("inf")}
         self._watch_signals()
 
     def serve(self, path: str, token: str) -> None:
         self._server = Server(self.selector, path, token, self._answer)
+        self._requests.serve(self._server)
 
     def take(self, child: Child, stdin: bytes | None) -> None:
         """Own the child from now on."""
@@ -79,7 +86,11 @@ class Custody:
         self._started = self._exited = self._progressed = time.monotonic()
         self._record.child_started(child.pid)
         self._watch_output()
-        if child.stdin >= 0:
+        if child.is_terminal:
+            self._requests.take(Terminal(child.output, child.pid))
+        elif child.is_input_open:
+            self._requests.take(Pipe(child.stdin, child.pid))
+        if child.stdin >= 0 and not child.is_input_open:
             self._stdin = memoryview(stdin or b"")
             self.selector.register(child.stdin, selectors.EVENT_WRITE, self._feed)
 
@@ -137,7 +148,7 @@ class Custody:
     # --- time
 
     def _next_time(self) -> float:
-        times = list(self._timers.values())
+        times = [*self._timers.values(), self._requests.next_time()]
         limits = self._limits
         if self._ending is not None:
             times += [self._next_step, self._ending.deadline]
@@ -163,6 +174,10 @@ class Custody:
             if self._output.total != self._saved_total:
                 self._saved_total = self._output.total
                 self._record.changed(last_activity_at=time.time())
+        self._requests.on_time(now)
+        if now >= self._timers["settle"]:
+            self._timers["settle"] = float("inf")
+            self._output.settle()
         if now >= self._timers["reopened"]:
             self._timers["reopened"] = float("inf")
             self._watch_output()
@@ -221,6 +236,8 @@ class Custody:
     def _take_output(self, data: bytes) -> None:
         self._output.add(data)
         now = time.monotonic()
+        if self._timers["settle"] == float("inf"):
+            self._timers["settle"] = now + _SETTLE_S
         # Progress is looked at once a second at most: it need not be finer than that, and a flood must stay cheap.
         due = self._stalled or now >= self._progressed + 1.0
         if self._limits.idle_timeout_s is not None and due and self._progress.is_new(data):
@@ -244,7 +261,10 @@ class Custody:
 
     # --- clients and signals
 
-    def _answer(self, message: Message) -> Message:
+    def _answer(self, client: Client, message: Message) -> Message | None:
+        answer = self._requests.handle(client, message)
+        if answer != {}:
+            return answer
         match message.get("op"):
             case "hello":
                 return {"ok": True, "pid": os.getpid()}
@@ -257,9 +277,11 @@ class Custody:
                     "output_bytes": self._output.total,
                 }
             case "close":
-                bound = message.get("bound_s")
+                asked = message.get("close")
+                fields = asked if isinstance(asked, dict) else {}
+                bound = fields.get("bound_s")
                 bound_s = float(bound) if isinstance(bound, int | float) else self._limits.close_bound_s
-                self._stop("close", min(max(bound_s, 0.1), 60.0), graceful=bool(message.get("graceful", True)))
+                self._stop("close", min(max(bound_s, 0.1), 60.0), graceful=bool(fields.get("graceful", True)))
                 return {"ok": True}
             case other:
                 return {"ok": False, "error": f"unknown operation {other!r}"}
@@ -284,6 +306,7 @@ class Custody:
     def _finish(self) -> None:
         self._drain()
         self._output.finish()
+        self._requests.ended()
         code = os.waitstatus_to_exitcode(self._status) if self._status is not None else None
         survivors = process.descendants(os.getpid(), process.every()) if self._reap() else []
         end: dict[str, object] = {

@@ -15,7 +15,7 @@ from collections.abc import Callable
 VERSION = 1
 MAX_LINE_BYTES = 1 << 20
 MAX_BACKLOG_BYTES = 4 << 20
-MAX_CLIENTS = 64
+MAX_CLIENTS = 256
 # Connections the kernel keeps while the host is busy; it takes them in one go.
 _BACKLOG = 512
 
@@ -23,27 +23,39 @@ Message = dict[str, object]
 
 
 class Client:
-    """One connection. `answer` to a request is queued; `is_known` after a right token."""
+    """One connection. Answers and events are queued; `is_known` after a right token. `wants_activity`: is told when
+    something was printed.
+    """
 
-    __slots__ = ("incoming", "is_known", "outgoing", "socket")
+    __slots__ = ("incoming", "is_known", "outgoing", "socket", "wants_activity")
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
         self.incoming = bytearray()
         self.outgoing = bytearray()
         self.is_known = False
+        self.wants_activity = False
 
 
 class Server:
-    """Listens at `path`; `handle(message)` returns the answer's fields."""
+    """Listens at `path`; `handle(client, message)` returns the answer's fields, or None: it is given by `reply` later,
+    or never. `on_gone(client)` is called for a client that hung up or was dropped; `on_room(client)` when all that was
+    queued for it is sent.
+    """
 
     def __init__(
-        self, selector: selectors.BaseSelector, path: str, token: str, handle: Callable[[Message], Message]
+        self,
+        selector: selectors.BaseSelector,
+        path: str,
+        token: str,
+        handle: Callable[[Client, Message], Message | None],
     ) -> None:
         self._selector = selector
         self._path = path
         self._token = token
         self._handle = handle
+        self.on_gone: Callable[[Client], None] = lambda client: None
+        self.on_room: Callable[[Client], None] = lambda client: None
         self._clients: set[Client] = set()
         self._listener: socket.socket | None = None
         self._inode = 0
@@ -75,10 +87,18 @@ class Server:
         self._listener, self._inode = listener, inode
         self._selector.register(listener, selectors.EVENT_READ, self._accept)
 
-    def broadcast(self, message: Message) -> None:
+    def broadcast(self, message: Message, *, activity: bool = False) -> None:
+        """Tell every known client; of activity only those that want to know."""
         for client in list(self._clients):
-            if client.is_known:
-                self._send(client, message)
+            if client.is_known and (client.wants_activity or not activity):
+                self.send(client, message)
+
+    def reply(self, client: Client, request: object, message: Message) -> None:
+        """The answer to a request that was not answered at once; nothing when the client is gone."""
+        self.send(client, {"id": request, **message})
+
+    def has_listeners_for_activity(self) -> bool:
+        return any(client.wants_activity for client in self._clients)
 
     def close(self, bound_s: float) -> None:
         """Remove the socket and give what is queued to clients that take it within the bound."""
@@ -112,6 +132,8 @@ class Server:
     def _serve(self, client: Client, events: int) -> None:
         if events & selectors.EVENT_WRITE:
             self._flush(client)
+            if client in self._clients and not client.outgoing:
+                self.on_room(client)
         if events & selectors.EVENT_READ and client in self._clients:
             try:
                 data = client.socket.recv(65536)
@@ -139,16 +161,21 @@ class Server:
         except ValueError:
             message = None
         if not isinstance(message, dict) or message.get("v") != VERSION:
-            self._send(client, {"ok": False, "error": f"expected one JSON object per line with v={VERSION}"})
+            self.send(client, {"ok": False, "error": f"expected one JSON object per line with v={VERSION}"})
             return
         if not client.is_known:
             client.is_known = message.get("token") == self._token
             if not client.is_known:
                 self._drop(client)
                 return
-        self._send(client, {"id": message.get("id"), **self._handle(message)})
+        answer = self._handle(client, message)
+        if answer is not None:
+            self.send(client, {"id": message.get("id"), **answer})
 
-    def _send(self, client: Client, message: Message) -> None:
+    def send(self, client: Client, message: Message) -> None:
+        """Queue one line. A client that let too much pile up is dropped."""
+        if client not in self._clients:
+            return
         client.outgoing += json.dumps({"v": VERSION, **message}, separators=(",", ":")).encode("ascii") + b"\n"
         if len(client.outgoing) > MAX_BACKLOG_BYTES:
             self._drop(client)
@@ -168,7 +195,10 @@ class Server:
         self._selector.modify(client.socket, events, lambda seen: self._serve(client, seen))
 
     def _drop(self, client: Client) -> None:
+        if client not in self._clients:
+            return
         self._clients.discard(client)
+        self.on_gone(client)
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(client.socket)
         client.socket.close()
