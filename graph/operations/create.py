@@ -122,7 +122,8 @@ def _other_content(row: GraphRow, *, graph_differences: tuple[str, ...]) -> Grap
     listed = "; ".join(graph_differences[:10]) or "only keys without effect differ"
     return GraphError(
         "TASK_STATE_CONFLICT",
-        f"graph {row.id} was created from other content: {listed}; another id (graph-create --as) makes it another graph.",
+        f"graph {row.id} was created from other content: {listed};"
+        " another id (graph-create --as) makes it another graph.",
         kept=f"graph {row.id} as it was created, with all verified work",
         next=f"coordinate-agents graph-run {row.id}",
         stage="create",

@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -100,7 +101,8 @@ def _advice(graph: str, ending: Ending) -> list[str]:
 def _detached(runtime: Runtime, row: GraphRow, request: Request) -> Result:
     current = holder(runtime.state_dir, row.id)
     if current is None:
-        _start_detached(runtime, row.id, request)
+        once = [("--retry-failed", request.retry_failed), ("--stop-on-exit", request.stop_on_exit)]
+        _start_detached(runtime, row.id, request, [name for name, wanted in once if wanted])
     else:
         raise GraphError(
             "LEASE_HELD",
@@ -113,8 +115,11 @@ def _detached(runtime: Runtime, row: GraphRow, request: Request) -> Result:
     return Result(data)
 
 
-def _start_detached(runtime: Runtime, graph: str, request: Request) -> None:
-    """A driver in a session of its own, with its output in a private file; it takes the lease itself."""
+def _start_detached(runtime: Runtime, graph: str, request: Request, more: Sequence[str] = ()) -> None:
+    """A driver in a session of its own, with its output in a private file; it takes the lease itself.
+
+    `more`: options that a driver that only takes over is not given; what was to be done once was done.
+    """
     words = [sys.executable, "-P", "-m", "coordinate_agents.cli.main", "graph-run", graph, "--root", str(runtime.root)]
     for name, value in (
         ("--until", request.until),
@@ -126,6 +131,7 @@ def _start_detached(runtime: Runtime, graph: str, request: Request) -> None:
     for name, wanted in (("--integrate", request.integrate), ("--nested", request.nested)):
         if wanted:
             words.append(name)
+    words += more
     log_path = runtime.state_dir / f"driver-{graph}.log"
     descriptor = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with contextlib.closing(os.fdopen(descriptor, "wb")) as log:

@@ -169,3 +169,13 @@ def test_drained_run_starts_nothing_new_and_ends(world: World) -> None:
     world.release("a")
     assert wait_for_end(run) == 4, world.said()
     assert [item["state"] for item in world.status("plan")["subtasks"]] == ["SUCCEEDED", "READY"]
+
+
+def test_a_detached_run_takes_up_what_failed_when_asked(world: World) -> None:
+    agent = world.agent('[ "$COORDINATE_AGENTS_ATTEMPT" -ge 2 ] || exit 7\necho x > f; git add f; git commit -qm x')
+    world.configure({"one": (agent,)})
+    plan = world.graph("subtasks: [{id: a, spec: x}]\n")
+    assert world.run("graph-run", plan).code == 4
+    assert world.run("graph-run", "plan", "--retry-failed", "--detach").code == 0
+    until(lambda: world.status("plan")["graph"]["state"] == "SUCCEEDED" or None, "the second attempt succeeds")
+    world.assert_nothing_left("plan")
