@@ -22,6 +22,7 @@ _GROUPS: Final = {
     "run": "Run",
     "look": "Look (these change nothing)",
     "change": "Change",
+    "session": "Sessions",
     "set up": "Set up",
 }
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

@@ -25,14 +25,18 @@ def require_outside(invocation: Invocation) -> None:
     """Raise AGENT_MAY_NOT when a verb that changes something was started inside a Session."""
     if invocation.verb.access != "write" or invocation.values.get("nested"):
         return
+    hint = " (graph-run takes --nested)" if invocation.verb.name == "graph-run" else ""
+    refuse_inside(invocation.verb.name, hint=hint)
+
+
+def refuse_inside(verb: str, *, hint: str = "") -> None:
+    """Raise AGENT_MAY_NOT inside a Session, for a verb that does more than look."""
     how = session_around()
     if how is None:
         return
-    hint = " (graph-run takes --nested)" if invocation.verb.name == "graph-run" else ""
     raise GraphError(
         "AGENT_MAY_NOT",
-        f"{invocation.verb.name} was started inside a Session of the Runtime ({how}); only verbs that read work there"
-        f"{hint}.",
+        f"{verb} was started inside a Session of the Runtime ({how}); only verbs that read work there{hint}.",
         kept="everything as it is",
         next="run it from your own terminal",
         recoverable=False,

@@ -119,9 +119,15 @@ def _write_stream(invocation: Invocation, stream: Iterator[dict[str, Any]]) -> N
             if invocation.as_json:
                 output.write_line(item)
             else:
-                output.write_lines(_lines(invocation, item))
+                output.write_lines(_lines(invocation, item), ends_line=_ends_line(item))
     except KeyboardInterrupt:
         return
+
+
+def _ends_line(item: dict[str, Any]) -> bool:
+    """False for a piece of output that stops within a line: what comes next goes on there."""
+    text = item.get("output")
+    return not isinstance(text, str) or text.endswith("\n") or bool(item.get("ended"))
 
 
 def _lines(invocation: Invocation, data: dict[str, Any]) -> Sequence[str]:

@@ -41,10 +41,10 @@ def write_line(document: dict[str, Any]) -> None:
     _write(json.dumps(document, allow_nan=False) + "\n")
 
 
-def write_lines(lines: Iterable[str]) -> None:
+def write_lines(lines: Iterable[str], *, ends_line: bool = True) -> None:
     text = "\n".join(lines)
     if text:
-        _write(text + "\n")
+        _write(text + "\n" if ends_line else text)
 
 
 def complain(lines: Iterable[str]) -> None:

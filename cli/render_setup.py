@@ -1,6 +1,7 @@
 """The text of the verbs around a run: starter and imported files, validation, creation, paths, the doctor."""
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -82,6 +83,29 @@ def agents(data: Mapping[str, Any]) -> list[str]:
     if data["untrusted"]:
         lines.append(f"{cell(data['projectFile'])} is not trusted: coordinate-agents setup-trust")
     return lines
+
+
+def configured(data: Mapping[str, Any]) -> list[str]:
+    """The change of the file, and the agent as it would be started, each setting with its source."""
+    if not data["diff"]:
+        lines = [f"{cell(data['file'])} says so already; nothing was changed."]
+    else:
+        lines = [*map(cell, data["diff"]), ""]
+        lines.append(f"{cell(data['file'])} {'was written' if data['changed'] else 'would be written so'}.")
+    if not data["commentsKept"]:
+        lines.append("Its layout could not be edited in place: comments are not in the new file.")
+    if not data["trusted"]:
+        lines.append("The file is not trusted: coordinate-agents setup-trust")
+    agent = data["agent"]
+    if agent is not None:
+        lines.append(f"{cell(agent['agent'])} would start {cell(agent['command'])}:")
+        rows = [(name, _setting(field["value"]), field["source"]) for name, field in agent["fields"].items()]
+        lines += table(rows, indent="  ")
+    return lines
+
+
+def _setting(value: object) -> str:
+    return shlex.join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def doctor(data: Mapping[str, Any]) -> list[str]:

@@ -18,7 +18,7 @@ from coordinate_agents.graph.runtime import Runtime
 if TYPE_CHECKING:
     from coordinate_agents.cli.config import LoadedConfig
     from coordinate_agents.graph.config import Config
-    from coordinate_agents.graph.ports import Agents, Sessions, Worktrees
+    from coordinate_agents.graph.ports import Agents, Screen, Sessions, Worktrees
     from coordinate_agents.graph.store.store import Store
 
 
@@ -61,7 +61,23 @@ def open_runtime(invocation: Invocation) -> Runtime | None:
         from coordinate_agents.cli.progress import progress_for_terminal
 
         runtime.progress = progress_for_terminal()
+    runtime.render_screen = _render_screen
     return runtime
+
+
+def scratch_runtime(root: Path, config: "Config") -> Runtime:
+    """The Runtime of a repository of our own, with this configuration instead of what its files say."""
+    parts = _Parts(discover(str(root)), is_writing=True)
+    return Runtime(
+        root,
+        open_worktrees=parts.worktrees,
+        open_store=parts.store,
+        open_sessions=parts.sessions,
+        open_agents=parts.agents,
+        clock=SystemClock(),
+        state_dir=parts.state_dir,
+        open_config=lambda: config,
+    )
 
 
 class _Parts:
@@ -124,6 +140,12 @@ class _Parts:
         from coordinate_agents.cli.config import load
 
         return load(Path(self._place.root))
+
+
+def _render_screen(data: bytes, columns: int, rows: int) -> "Screen":
+    from coordinate_agents.sessions.screen import render
+
+    return render(data, columns, rows)
 
 
 def _names_state_root(path: Path) -> bool:

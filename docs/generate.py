@@ -20,7 +20,14 @@ from coordinate_agents.graph.operations.table import VERBS, Param, Verb
 FOLDER: Final = Path(__file__).resolve().parent
 _MADE: Final = "<!-- Made by docs/generate.py from the program's own tables; changes here are lost. -->"
 
-GROUPS: Final = {"begin": "Begin", "run": "Run", "look": "Look", "change": "Change", "set up": "Set up"}
+GROUPS: Final = {
+    "begin": "Begin",
+    "run": "Run",
+    "look": "Look",
+    "change": "Change",
+    "session": "Sessions",
+    "set up": "Set up",
+}
 
 EXITS: Final = {
     0: "done",

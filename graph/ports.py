@@ -15,12 +15,17 @@ from coordinate_agents.sessions.model import (
     AgentSettings,
     CommandRequest,
     Launch,
+    Output,
+    OutputForm,
+    Question,
     ResolvedAgent,
     SessionEnd,
     SessionFacts,
     SessionId,
     SessionRecord,
+    TurnReading,
     TurnRequest,
+    WriteResult,
 )
 from coordinate_agents.worktrees.model import (
     Base,
@@ -225,14 +230,84 @@ class Sessions(Protocol):
 
     async def look(self, session_id: SessionId) -> SessionFacts: ...
 
+    async def question(self, session_id: SessionId) -> Question | None:
+        """What the child asks now; None when it asks nothing, or has ended."""
+        ...
+
+    async def question_change(self, session_id: SessionId, known: Question | None) -> Question | None:
+        """Wait until the child asks something else than `known`, or nothing any more; what it asks then.
+
+        Does not return when the child ends: `wait` tells that.
+        """
+        ...
+
     async def close(
         self, session_id: SessionId, *, bound_s: float | None = None, graceful: bool = True
     ) -> tuple[str, ...]:
         """End the tree within the bound; returns survivors. Closing twice, or an ended one, is no error."""
         ...
 
+    async def list(self) -> tuple[SessionFacts, ...]:
+        """A look at every Session of this repository, in the order of their ids; ended ones too."""
+        ...
+
+    async def read(
+        self,
+        session_id: SessionId,
+        *,
+        cursor: int | None = None,
+        max_bytes: int = 65536,
+        max_lines: int | None = None,
+        wait_ms: int = 0,
+        form: OutputForm = "plain",
+    ) -> Output:
+        """Output from the cursor on (None: the last `max_bytes`), also after the end. `wait_ms` ≤ 25000."""
+        ...
+
+    async def raw_output(self, session_id: SessionId, *, cursor: int | None) -> tuple[bytes, int, int, int]:
+        """Redacted raw bytes for a screen: (data, cursor, next cursor, dropped bytes)."""
+        ...
+
+    async def write(self, session_id: SessionId, text: str, *, submit: bool = False) -> WriteResult:
+        """Type text the adapter's way; `submit`: send it off. Nothing passes a shell."""
+        ...
+
+    async def keys(self, session_id: SessionId, names: Sequence[str]) -> WriteResult:
+        """Press named keys of a closed list, never as a paste."""
+        ...
+
+    async def interrupt(self, session_id: SessionId) -> None:
+        """What Ctrl-C at its terminal does."""
+        ...
+
     async def end_strays(self, markers: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:
         """End what lives of trees whose host is gone, found by marker, cwd, root or open files; survivors."""
+        ...
+
+
+class Screen(Protocol):
+    """A terminal as a person would see it. The lines are the program's own text; the cursor counts from 0."""
+
+    @property
+    def lines(self) -> tuple[str, ...]: ...
+
+    @property
+    def cursor_row(self) -> int: ...
+
+    @property
+    def cursor_column(self) -> int: ...
+
+    @property
+    def is_alternate(self) -> bool: ...
+
+
+class Terminal(Protocol):
+    """The terminal that the person who called sits at."""
+
+    async def join(
+        self, sessions: Sessions, session_id: SessionId, *, is_writing: bool, is_raw: bool, detach_key: str
+    ) -> bool:
+        """Join it to the Session's until the person leaves or the Session ends (True). It is restored on every way."""
         ...
 
 
@@ -245,6 +320,28 @@ class Agents(Protocol):
 
     def turn(self, request: TurnRequest) -> Launch:
         """The launch of one agent turn; writes the prompt file when delivery is "file"."""
+        ...
+
+    def typed(self, session_id: SessionId) -> str:
+        """The prompt of a Session whose delivery is paste: to be typed, once."""
+        ...
+
+    def is_idle(self, agent: ResolvedAgent, text: str) -> bool:
+        """Whether the end of an interactive agent's output looks as if its turn were over. A trigger, never proof."""
+        ...
+
+    def idle_s(self, agent: ResolvedAgent) -> float:
+        """How long nothing must be printed before `is_idle` is asked."""
+        ...
+
+    def reading(
+        self, agent: ResolvedAgent, session_id: SessionId, *, marker: str, tail: str, has_failed: bool, now: float
+    ) -> TurnReading:
+        """What the output of a turn that ended says; `tail` is its end."""
+        ...
+
+    def has_submitted(self, session_id: SessionId) -> bool:
+        """Whether the agent's submit file is there."""
         ...
 
     def submitted(self, session_id: SessionId) -> str:

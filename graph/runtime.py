@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # a read verb loads no port
     from coordinate_agents.graph.config import Config
     from coordinate_agents.graph.events import Event
     from coordinate_agents.graph.model import SubtaskId
-    from coordinate_agents.graph.ports import Agents, Clock, Progress, Sessions, Worktrees
+    from coordinate_agents.graph.ports import Agents, Clock, Progress, Screen, Sessions, Terminal, Worktrees
     from coordinate_agents.graph.snapshot import Snapshot
     from coordinate_agents.graph.store.store import Store
 
@@ -54,6 +54,8 @@ class Runtime:
         self.root = root
         self.clock = clock
         self.progress: Progress = SilentProgress()
+        self.terminal: Terminal | None = None
+        self.render_screen: Callable[[bytes, int, int], Screen] | None = None
         self._open_worktrees = open_worktrees
         self._open_store = open_store
         self._open_sessions = open_sessions

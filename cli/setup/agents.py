@@ -4,15 +4,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from coordinate_agents.graph.config import ADAPTER_NAMES, Config
+from coordinate_agents.graph import config_document
+from coordinate_agents.graph.config import ADAPTER_NAMES, AgentConfig, Config
 from coordinate_agents.graph.errors import GraphError
+from coordinate_agents.sessions.adapters.base import DEFAULT_PERMISSIONS
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.launch import Agents
+from coordinate_agents.sessions.model import ResolvedAgent
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A setting in force and who set it: "project", "user" or the adapter. Of `env` only the names are told."""
+
+    value: object
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """One agent. `command` is the resolved executable, None when there is `error`; `source` who named it."""
+    """One agent. `command` is the resolved executable, None when there is `error`; `source` who named it.
+
+    `fields` is every setting in force under its name in the file, in the file's order.
+    """
 
     agent: str
     adapter: str
@@ -21,6 +35,8 @@ class Looked:
     source: str | None = None
     error: str | None = None
     next: str | None = None
+    code: str | None = None
+    fields: tuple[tuple[str, Field], ...] = ()
 
 
 def look_at_agents(config: Config, root: Path) -> Iterator[Looked]:
@@ -31,13 +47,49 @@ def look_at_agents(config: Config, root: Path) -> Iterator[Looked]:
         yield _look(agents, config, name, configured=name in configured)
 
 
+def fields_json(looked: Looked) -> dict[str, dict[str, object]]:
+    """`{name: {value, source}}`."""
+    return {name: {"value": field.value, "source": field.source} for name, field in looked.fields}
+
+
 def _look(agents: Agents, config: Config, name: str, *, configured: bool) -> Looked:
     try:
         settings = config.settings_of(name)
     except GraphError as error:
-        return Looked(name, "", configured, error=str(error), next=error.next)
+        return Looked(name, "", configured, error=str(error), next=error.next, code=error.code)
     try:
         found = agents.resolve(settings)
     except SessionError as error:
-        return Looked(name, settings.adapter, configured, error=str(error), next=error.next)
-    return Looked(name, found.adapter, configured, found.executable.path, found.executable.source)
+        return Looked(name, settings.adapter, configured, error=str(error), next=error.next, code=error.code)
+    agent = config.agent(name)
+    assert agent is not None
+    return Looked(
+        name,
+        found.adapter,
+        configured,
+        found.executable.path,
+        found.executable.source,
+        fields=tuple(_fields(agent, found)),
+    )
+
+
+def _fields(agent: AgentConfig, found: ResolvedAgent) -> Iterator[tuple[str, Field]]:
+    """What is in force: the configured value where there is one, else the adapter's."""
+    values = {
+        "adapter": found.adapter,
+        "command": found.executable.asked,
+        "args": list(found.args),
+        "resumeArgs": None if found.resume_args is None else list(found.resume_args),
+        "mode": agent.mode or "oneshot",
+        "delivery": found.delivery,
+        "driver": found.driver,
+        "permissions": agent.permissions or DEFAULT_PERMISSIONS,
+        "commit": agent.commit or found.commit_by,
+        "env": sorted(found.env),
+    }
+    for name, value in values.items():
+        source = agent.sources.get(config_document.field_of(name))
+        if source is None:
+            source = "name" if name == "adapter" else f"adapter {found.adapter}"
+        if value not in (None, []):
+            yield name, Field(value, source)

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from coordinate_agents.cli import config
-from coordinate_agents.cli.setup.agents import look_at_agents
+from coordinate_agents.cli.setup.agents import fields_json, look_at_agents
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 
@@ -21,8 +21,9 @@ def execute(runtime: Runtime | None, request: Request) -> Result:
     found = [each for each in look_at_agents(loaded.config, root) if each.configured or each.command is not None]
     return Result(
         {
-            "agents": [asdict(each) for each in found],
+            "agents": [{**asdict(each), "fields": fields_json(each)} for each in found],
             "defaultAgent": loaded.config.only_agent(),
+            "sources": dict(loaded.sources),
             "userFile": str(loaded.user_path),
             "projectFile": str(loaded.project_path),
             "untrusted": list(loaded.inert),

@@ -1,4 +1,4 @@
-"""doctor: is everything here that a run needs, and what did earlier runs leave? Looks only; changes nothing."""
+"""doctor: is everything here that a run needs, and what did earlier runs leave? Looks only, except with `live`."""
 
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -8,6 +8,7 @@ from pathlib import Path
 from coordinate_agents.cli import config
 from coordinate_agents.cli.setup.agents import look_at_agents
 from coordinate_agents.cli.setup.findings import Finding
+from coordinate_agents.cli.setup.live import try_agent
 from coordinate_agents.cli.setup.machine import look_at_folder, look_at_machine
 from coordinate_agents.graph.config import Config
 from coordinate_agents.graph.errors import EXIT_DONE, EXIT_REFUSED, GraphError
@@ -23,12 +24,12 @@ from coordinate_agents.worktrees.repository import open_repository
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    pass
+    live: str | None = None
 
 
 def execute(runtime: Runtime | None, request: Request) -> Result:
     """`findings` in the order looked at; exit code 1 when one is an error."""
-    findings = list(_look(runtime))
+    findings = list(_look(runtime, request.live))
     counts = Counter(each.level for each in findings)
     return Result(
         {
@@ -39,7 +40,7 @@ def execute(runtime: Runtime | None, request: Request) -> Result:
     )
 
 
-def _look(runtime: Runtime | None) -> Iterator[Finding]:
+def _look(runtime: Runtime | None, live: str | None) -> Iterator[Finding]:
     yield from look_at_machine()
     root = runtime.root if runtime is not None else Path.cwd()
     if runtime is None:
@@ -51,6 +52,8 @@ def _look(runtime: Runtime | None) -> Iterator[Finding]:
     if runtime is not None:
         yield from look_at_folder("worktree root", worktree_root(loaded, None))
     yield from _agents(loaded, root)
+    if live is not None:
+        yield from try_agent(loaded, live)
 
 
 def _repository(root: Path) -> Iterator[Finding]:

@@ -50,7 +50,7 @@ class Verb(NamedTuple):
     summary: str
     access: Literal["none", "optional", "read", "write"]
     params: tuple[Param, ...] = ()
-    group: Literal["begin", "run", "look", "change", "set up"] = "look"
+    group: Literal["begin", "run", "look", "change", "session", "set up"] = "look"
 
     @property
     def short_name(self) -> str:
@@ -81,6 +81,7 @@ def _python_name(name: str) -> str:
 
 GRAPH: Final = Param("graph", "graph id; may be left out when exactly one is unfinished", positional=True)
 SUBTASK: Final = Param("subtask", "subtask id", positional=True)
+SESSION: Final = Param("session", "Session id, or GRAPH/SUBTASK", positional=True, required=True)
 FILE: Final = Param("file", "graph file; - reads standard input", kind="path", positional=True, required=True)
 WORKTREE_ROOT: Final = Param("worktree-root", "folder for worktrees, outside the checkout", kind="text")
 
@@ -206,6 +207,128 @@ VERBS: Final[tuple[Verb, ...]] = (
     ),
     Verb("graph-verify", "re-check every certificate from git alone", "read", (GRAPH,)),
     Verb(
+        "session-open",
+        "open an agent's terminal, or return the healthy one that fits",
+        "write",
+        (
+            Param("subtask", "GRAPH/SUBTASK whose worktree it works in (default: the checkout)", positional=True),
+            Param("agent", "agent identity (default: the subtask's, else the configuration's)"),
+            Param("say", "text that is written to it once it is ready; - reads standard input"),
+        ),
+        group="session",
+    ),
+    Verb(
+        "session-list",
+        "list the Sessions that live",
+        "read",
+        (
+            Param("graph", "only this graph's", positional=True),
+            Param("all", "also those that ended, and the Runtime's own commands", kind="flag"),
+        ),
+        group="session",
+    ),
+    Verb("session-status", "show what is known of a Session and whether it is alive", "read", (SESSION,), "session"),
+    Verb(
+        "session-inspect",
+        "show a Session with its last output, its question and its subtask's evidence",
+        "read",
+        (SESSION, Param("screen", "the terminal as a person would see it", kind="flag")),
+        group="session",
+    ),
+    Verb(
+        "session-read",
+        "print what a Session wrote; works after its end, too",
+        "read",
+        (
+            SESSION,
+            Param("cursor", "from here on: the nextCursor of an earlier read (default: the end)", kind="integer"),
+            Param("max-bytes", "at most so many bytes (default: 65536)", kind="integer"),
+            Param("max-lines", "at most so many lines", kind="integer"),
+            Param("wait", "wait so long for output after the cursor, at most 25s", kind="duration"),
+            Param("raw", "keep control sequences; shown as escapes on a terminal", kind="flag"),
+            Param("follow", "go on until it ends; with --json one object per line", kind="flag"),
+        ),
+        group="session",
+    ),
+    Verb(
+        "session-write",
+        "type into a Session: text, then named keys",
+        "write",
+        (
+            SESSION,
+            Param("text", "the text; - reads standard input", positional=True),
+            Param("keys", 'named keys after it, such as "Down Enter"'),
+            Param("submit", "send the text off, the agent's way", kind="flag"),
+        ),
+        group="session",
+    ),
+    Verb(
+        "session-answer",
+        "answer the question that a Session asks",
+        "write",
+        (
+            SESSION,
+            Param("request", "id of the question, as session-status shows it"),
+            Param("allow", "yes", kind="flag"),
+            Param("deny", "no", kind="flag"),
+            Param("option", "choose this option"),
+            Param("text", "answer with this text"),
+        ),
+        group="session",
+    ),
+    Verb("session-interrupt", "interrupt what a Session does, as Ctrl-C would", "write", (SESSION,), "session"),
+    Verb(
+        "session-attach",
+        "join this terminal to a Session's; its subtask is held while you may type",
+        "write",
+        (
+            SESSION,
+            Param("read-only", "look, never type", kind="flag"),
+            Param("raw", "pass every control sequence to this terminal: trust the agent with it", kind="flag"),
+            Param("detach-key", "key that leaves the Session running (default: C-])"),
+        ),
+        group="session",
+    ),
+    Verb(
+        "session-close",
+        "end a Session with everything that it started; what survives is listed",
+        "write",
+        (
+            SESSION,
+            Param("bound", "time limit for the whole, 0.1s to 60s", kind="duration"),
+            Param("now", "without asking politely first", kind="flag"),
+        ),
+        group="session",
+    ),
+    Verb(
+        "setup-configure",
+        "write an agent into a configuration file: validated, whole or not at all",
+        "optional",
+        (
+            Param("agent", "identity of the agent to add or change"),
+            Param("adapter", "kind of agent, such as codex, claude or generic"),
+            Param("command", "its program: a path or a name on PATH"),
+            Param("arg", "an argument of a turn; repeat for several", multiple=True),
+            Param("mode", "a program that ends, or one that stays", kind="choice", choices=("oneshot", "interactive")),
+            Param(
+                "delivery",
+                "how it gets its prompt",
+                kind="choice",
+                choices=("argument", "stdin", "file", "paste"),
+            ),
+            Param("driver", "what it runs on", kind="choice", choices=("pty", "pipe", "acp")),
+            Param("permissions", "what it may do", kind="choice", choices=("ask", "edits", "allow", "deny")),
+            Param("commit", "who commits", kind="choice", choices=("agent", "runtime", "auto")),
+            Param("env", "NAME=VALUE for its environment; repeat for several", multiple=True),
+            Param("default-agent", "the agent of subtasks that name none"),
+            Param("remove", "remove the agent instead", kind="flag"),
+            Param("project", "write the repository's file", kind="flag"),
+            Param("user", "write the user's file (default)", kind="flag"),
+            Param("dry-run", "only show the change", kind="flag"),
+        ),
+        group="set up",
+    ),
+    Verb(
         "setup-trust",
         "look at what this repository's configuration may run, and trust it",
         "write",
@@ -225,6 +348,7 @@ VERBS: Final[tuple[Verb, ...]] = (
         "doctor",
         "check git, Python, file systems, configuration, agents and leftovers",
         "optional",
+        (Param("live", "also try this agent in a scratch repository: login, trust, commit, delivery"),),
         group="set up",
     ),
 )

@@ -1,0 +1,98 @@
+"""session-answer: answer exactly the question that a Session asks now, never another one.
+
+The request's id is made from the question; when the Session asks something else meanwhile, or nothing any more, the
+answer is refused and nothing is typed. A yes is never guessed from a screen: for a trust or permission dialog the keys
+are the caller's choice (`--option` or session-write), unless the question is a plain yes or no.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import anyio
+
+from coordinate_agents.graph.errors import EXIT_DONE, EXIT_REFUSED, GraphError
+from coordinate_agents.graph.operations.session_shape import question_json, session_json
+from coordinate_agents.graph.operations.session_target import PROGRAM, Target, find, require_live
+from coordinate_agents.graph.operations.session_write import given_text
+from coordinate_agents.graph.operations.table import Result
+from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.sessions.model import WriteResult
+
+# What a plain yes-or-no question takes, whatever its default.
+_YES_NO: Final = {True: ("y", "Enter"), False: ("n", "Enter")}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    session: str
+    request: str | None = None
+    allow: bool = False
+    deny: bool = False
+    option: str | None = None
+    text: str | None = None
+
+
+def execute(runtime: Runtime, request: Request) -> Result:
+    """Raises: SESSION_STATE_CONFLICT for a question that is not asked (any more), UNSUPPORTED_CAPABILITY,
+    INVALID_USAGE, SESSION_NOT_FOUND."""
+    given = [request.allow, request.deny, request.option is not None, request.text is not None]
+    if sum(given) != 1:
+        raise GraphError("INVALID_USAGE", "Give exactly one of --allow, --deny, --option and --text.")
+    data = anyio.run(_answer, runtime, request, given_text(request.text))
+    return Result(data, EXIT_REFUSED if data["delivered"] == "false" else EXIT_DONE)
+
+
+async def _answer(runtime: Runtime, request: Request, text: str | None) -> dict[str, Any]:
+    target = await find(runtime, request.session)
+    require_live(target)
+    question = _asked(target, request.request)
+    result = await _type(runtime, target, request, question, text)
+    return {
+        "session": session_json(target),
+        "question": question,
+        "delivered": result.delivered,
+        "reason": result.reason,
+    }
+
+
+def _asked(target: Target, request: str | None) -> dict[str, Any]:
+    """The question of now. Raises: SESSION_STATE_CONFLICT when there is none, or it is not the one meant."""
+    assert target.facts.record is not None
+    question = question_json(target.facts.record)
+    if question is not None and request in (None, question["request"]):
+        return question
+    now = f"it asks {question['request']} now" if question is not None else "it asks nothing now"
+    meant = f"Question {request} of Session {target.id} is not open" if request else f"Session {target.id} asks nothing"
+    raise GraphError(
+        "SESSION_STATE_CONFLICT",
+        f"{meant}: {now}." if request else f"{meant}.",
+        kept="the Session; nothing was typed",
+        next=f"{PROGRAM} session-status {target.id}",
+        facts={"sessionId": target.id},
+    )
+
+
+async def _type(
+    runtime: Runtime, target: Target, request: Request, question: dict[str, Any], text: str | None
+) -> WriteResult:
+    if text is not None:
+        return await runtime.sessions.write(target.id, text, submit=True)
+    if request.option is not None:
+        return await runtime.sessions.keys(target.id, _option_keys(request.option))
+    if question["kind"] != "yes-no":
+        raise GraphError(
+            "UNSUPPORTED_CAPABILITY",
+            f"What {'--allow' if request.allow else '--deny'} would press in a {question['kind']} dialog of Session "
+            f"{target.id} is not known, and it is never guessed.",
+            kept="the Session; nothing was typed",
+            next=f"{PROGRAM} session-inspect {target.id} --screen, then session-answer --option, or session-attach",
+            facts={"sessionId": target.id},
+        )
+    return await runtime.sessions.keys(target.id, _YES_NO[request.allow])
+
+
+def _option_keys(option: str) -> tuple[str, ...]:
+    """A number is typed as it is; anything else is named keys, such as "Down Enter"."""
+    if option.isascii() and option.isdigit() and len(option) <= 2:
+        return tuple(option)
+    return tuple(option.split())

@@ -1,0 +1,116 @@
+"""A Session as the JSON that every session verb answers with (contract section 13).
+
+Pure: facts in, plain JSON out. Where agent, adapter and command come from is written on the Session itself when it is
+started, as labels, so that a Session says the same after its configuration changed. Text stays as recorded: the edge
+makes it safe for a terminal.
+"""
+
+import hashlib
+from typing import Any
+
+from coordinate_agents.graph.operations.session_target import Subtask, Target
+from coordinate_agents.graph.view import evidence_json, failure_json, iso
+from coordinate_agents.sessions.model import Question, SessionFacts, SessionRecord
+
+
+def session_json(target: Target) -> dict[str, Any]:
+    """`data.session`. Fields that nobody recorded are null."""
+    record = target.facts.record
+    if record is None:
+        return {"id": target.id, "state": "failed", "liveness": target.facts.liveness}
+    return {**record_json(target.facts, record), **_parents(record, target.subtask)}
+
+
+def record_json(facts: SessionFacts, record: SessionRecord) -> dict[str, Any]:
+    """The Session alone, for lists: its labels say what it belongs to."""
+    labels, end = record.labels, record.end
+    return {
+        "id": record.id,
+        "state": state_of(facts, record),
+        "liveness": facts.liveness,
+        "kind": record.kind,
+        "driver": record.driver,
+        "degraded": record.degraded,
+        "agent": labels.get("agent"),
+        "adapter": labels.get("adapter"),
+        "command": labels.get("command") or (record.command[0] if record.command else None),
+        "resolvedCommand": labels.get("resolvedCommand") or (record.command[0] if record.command else None),
+        "commandSource": labels.get("commandSource"),
+        "args": list(record.command[1:]),
+        "cwd": record.cwd,
+        "pid": record.child.pid if record.child is not None else None,
+        "hostPid": record.host.pid if record.host is not None else None,
+        "createdAt": iso(record.created_at),
+        "lastActivityAt": iso(record.last_activity_at),
+        "exitCode": end.exit_code if end is not None else None,
+        "signal": end.signal if end is not None else None,
+        "error": end.error if end is not None else None,
+        "taskId": labels.get("taskId"),
+        "subtaskId": labels.get("subtaskId"),
+        "resumed": labels.get("resumed") == "true",
+        "stalled": record.stalled,
+        "question": question_json(record),
+    }
+
+
+def state_of(facts: SessionFacts, record: SessionRecord) -> str:
+    """The state of contract section 2. A host that died without a last word leaves a failed Session."""
+    if facts.liveness == "lost":
+        return "failed"
+    if facts.liveness == "live" and record.state == "running":
+        if record.question is not None:
+            return "awaiting-input"
+        if record.labels.get("mode") == "oneshot":
+            return "busy"
+    return record.state
+
+
+def question_json(record: SessionRecord) -> dict[str, Any] | None:
+    """What the Session asks a person; `request` names this very question to session-answer."""
+    question = record.question
+    if question is None:
+        return None
+    return {
+        "request": request_id(question),
+        "kind": question.kind,
+        "text": question.text,
+        "since": iso(question.since),
+    }
+
+
+def request_id(question: Question) -> str:
+    """Another question, or the same one asked again later, has another id."""
+    digest = hashlib.sha256(f"{question.kind}\0{question.since!r}\0{question.text}".encode("utf-8", "replace"))
+    return f"q-{digest.hexdigest()[:12]}"
+
+
+def subtask_json(subtask: Subtask | None) -> dict[str, Any] | None:
+    """The subtask that the Session works for, with what was verified of it; None for a Session of no graph."""
+    if subtask is None:
+        return None
+    run = subtask.run
+    worktree = run.get("worktree") or {}
+    return {
+        "graph": subtask.graph,
+        "id": subtask.id,
+        "state": run.get("state", "idle"),
+        "phase": run.get("phase"),
+        "attempt": run.get("attempt", 0),
+        "agent": run.get("agent"),
+        "worktree": worktree.get("path"),
+        "branch": worktree.get("branch"),
+        "head": run.get("head"),
+        "verifiedCommit": run.get("verified_commit"),
+        "evidence": evidence_json(run.get("evidence")),
+        "failure": failure_json(run.get("failure")),
+    }
+
+
+def _parents(record: SessionRecord, subtask: Subtask | None) -> dict[str, Any]:
+    """Whose it is, from the subtask's row for a Session that an earlier version started without labels."""
+    if subtask is None:
+        return {}
+    found: dict[str, Any] = {"taskId": subtask.graph, "subtaskId": subtask.id}
+    if not record.labels.get("agent"):
+        found["agent"] = subtask.run.get("agent")
+    return found

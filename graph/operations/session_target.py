@@ -1,0 +1,143 @@
+"""From the word that a session verb was given to the Session that it means, and what is known of its subtask.
+
+The word is a Session's id, or GRAPH/SUBTASK: then the newest living Session of that subtask, else the one of its last
+attempt. Looks only. A word that fits nothing is an error that says where to find what there is.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from coordinate_agents.graph.errors import GraphError
+from coordinate_agents.graph.operations.loading import pick_subtask
+from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.sessions.model import SessionFacts, SessionId
+
+PROGRAM = "coordinate-agents"
+
+
+class Subtask(NamedTuple):
+    """A subtask as its row says it; `run` is the stored state, empty before the first attempt."""
+
+    graph: str
+    id: str
+    run: Mapping[str, Any]
+
+
+class Target(NamedTuple):
+    """The Session that is meant, looked at; `subtask` None for one of no graph."""
+
+    id: SessionId
+    facts: SessionFacts
+    subtask: Subtask | None
+
+
+async def find(runtime: Runtime, word: str) -> Target:
+    """Raises: SESSION_NOT_FOUND; TASK_NOT_FOUND for a graph or subtask that there is not."""
+    if "/" in word:
+        subtask = subtask_named(runtime, word)
+        facts = await session_of(runtime, subtask)
+        if facts is None or facts.record is None:
+            raise GraphError(
+                "SESSION_NOT_FOUND",
+                f"Subtask {subtask.id} of graph {subtask.graph} has no Session.",
+                kept="everything as it is",
+                next=f"{PROGRAM} graph-status {subtask.graph}",
+                facts={"taskId": subtask.graph, "subtaskId": subtask.id},
+            )
+        return Target(facts.record.id, facts, subtask)
+    session = SessionId(word)
+    facts = await runtime.sessions.look(session)
+    if facts.liveness == "absent":
+        raise GraphError(
+            "SESSION_NOT_FOUND",
+            f"There is no Session {word!r} in this repository.",
+            kept="everything as it is",
+            next=f"{PROGRAM} session-list --all",
+            facts={"sessionId": word},
+        )
+    return Target(session, facts, _subtask_of(runtime, facts))
+
+
+def subtask_named(runtime: Runtime, word: str) -> Subtask:
+    """The subtask that GRAPH/SUBTASK names. Raises: TASK_NOT_FOUND, INVALID_USAGE."""
+    graph, _, name = word.partition("/")
+    if not graph or not name:
+        raise GraphError(
+            "INVALID_USAGE",
+            f"{word!r} is neither a Session id nor GRAPH/SUBTASK.",
+            next=f"{PROGRAM} session-list",
+        )
+    row, subtask = pick_subtask(runtime.store, graph, name)
+    assert subtask is not None
+    runs = {each.subtask_id: each.row for each in runtime.store.runs(row.id)}
+    return Subtask(row.id, subtask, json.loads(runs[subtask]) if subtask in runs else {})
+
+
+async def session_of(runtime: Runtime, subtask: Subtask) -> SessionFacts | None:
+    """The subtask's living Session, else the one of its last attempt; None when it never had one."""
+    name = subtask.run.get("session")
+    last = None
+    if name:
+        last = await runtime.sessions.look(SessionId(name))
+        if last.liveness in ("live", "unreachable"):
+            return last
+    opened = [
+        facts
+        for facts in await runtime.sessions.list()
+        if facts.record is not None
+        and facts.record.kind == "agent"
+        and facts.record.labels.get("taskId") == subtask.graph
+        and facts.record.labels.get("subtaskId") == subtask.id
+    ]
+    living = [facts for facts in opened if facts.liveness in ("live", "unreachable")]
+    newest = max(living, key=_created, default=None)
+    if newest is not None:
+        return newest
+    if last is not None and last.liveness != "absent":
+        return last
+    return max(opened, key=_created, default=None)
+
+
+def require_live(target: Target) -> None:
+    """Raise SESSION_STATE_CONFLICT or SESSION_NOT_HEALTHY unless the Session's host answers."""
+    if target.facts.liveness == "live":
+        return
+    record, liveness = target.facts.record, target.facts.liveness
+    if liveness in ("ended", "lost"):
+        end = record.end if record is not None else None
+        how = "its host died" if end is None else f"{end.cause}, exit code {end.exit_code}, signal {end.signal}"
+        raise GraphError(
+            "SESSION_STATE_CONFLICT",
+            f"Session {target.id} ended ({how}); nothing can be written to it any more.",
+            kept="its output and record",
+            next=f"{PROGRAM} session-read {target.id}",
+            facts=_facts(target),
+        )
+    raise GraphError(
+        "SESSION_NOT_HEALTHY",
+        f"The host of Session {target.id} does not answer ({liveness}); it is not taken for dead.",
+        kept="the Session as it is",
+        next=f"{PROGRAM} session-status {target.id}",
+        facts=_facts(target),
+    )
+
+
+def _facts(target: Target) -> dict[str, str]:
+    found = {"sessionId": str(target.id)}
+    if target.subtask is not None:
+        found |= {"taskId": target.subtask.graph, "subtaskId": target.subtask.id}
+    return found
+
+
+def _created(facts: SessionFacts) -> float:
+    return facts.record.created_at if facts.record is not None else 0.0
+
+
+def _subtask_of(runtime: Runtime, facts: SessionFacts) -> Subtask | None:
+    labels = facts.record.labels if facts.record is not None else {}
+    graph, subtask = labels.get("taskId"), labels.get("subtaskId")
+    if not graph or not subtask:
+        return None
+    runs = {each.subtask_id: each.row for each in runtime.store.runs(graph)}
+    return Subtask(graph, subtask, json.loads(runs[subtask]) if subtask in runs else {})

@@ -1,0 +1,71 @@
+"""session-write: type text, then named keys, into a Session; the answer says whether it arrived.
+
+Never blind: whether the program read it is `delivered` true, false or unknown, with the reason. Text is typed the way
+the agent's adapter takes a prompt; nothing passes a shell.
+"""
+
+import sys
+from dataclasses import dataclass
+from typing import Any, Final
+
+import anyio
+
+from coordinate_agents.graph.errors import EXIT_DONE, EXIT_REFUSED, GraphError
+from coordinate_agents.graph.operations.session_shape import session_json
+from coordinate_agents.graph.operations.session_target import find, require_live
+from coordinate_agents.graph.operations.table import Result
+from coordinate_agents.graph.runtime import Runtime
+
+MAX_TEXT_BYTES: Final = 256 << 10
+STANDARD_INPUT: Final = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    session: str
+    text: str | None = None
+    keys: str | None = None
+    submit: bool = False
+
+
+def execute(runtime: Runtime, request: Request) -> Result:
+    """`delivered` and `reason`; exit code 1 when it was not delivered. Raises: SESSION_NOT_FOUND, INVALID_USAGE,
+    SESSION_STATE_CONFLICT when it ended, SESSION_WRITE_FAILED."""
+    text = given_text(request.text)
+    keys = tuple((request.keys or "").split())
+    if text is None and not keys:
+        raise GraphError("INVALID_USAGE", "There is nothing to write: give TEXT, --keys or both.")
+    if request.submit and text is None:
+        raise GraphError("INVALID_USAGE", "--submit sends TEXT off; without text use --keys Enter.")
+    data = anyio.run(_write, runtime, request.session, text, keys, request.submit)
+    return Result(data, EXIT_REFUSED if data["delivered"] == "false" else EXIT_DONE)
+
+
+def given_text(text: str | None) -> str | None:
+    """The text of an argument, or of standard input for ``-``. Raises: INVALID_USAGE when it is too long."""
+    if text == STANDARD_INPUT:
+        raw = sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
+        if len(raw) <= MAX_TEXT_BYTES:
+            return raw.decode("utf-8", "replace")
+    elif text is None or len(text.encode("utf-8", "replace")) <= MAX_TEXT_BYTES:
+        return text
+    raise GraphError(
+        "INVALID_USAGE",
+        f"The text has more than {MAX_TEXT_BYTES >> 10} KiB, which is what one write takes.",
+        kept="the Session; nothing was written",
+        next="put it into a file in its worktree and name the file",
+    )
+
+
+async def _write(
+    runtime: Runtime, word: str, text: str | None, keys: tuple[str, ...], is_submitted: bool
+) -> dict[str, Any]:
+    target = await find(runtime, word)
+    require_live(target)
+    result = None
+    if text is not None:
+        result = await runtime.sessions.write(target.id, text, submit=is_submitted)
+    if keys and (result is None or result.delivered != "false"):
+        result = await runtime.sessions.keys(target.id, keys)
+    assert result is not None
+    return {"session": session_json(target), "delivered": result.delivered, "reason": result.reason}
