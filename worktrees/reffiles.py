@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -29,6 +29,7 @@ _MAX_VALUES: Final = 200_000
 _SETTLED_NS: Final = 100_000_000
 _values: dict[str, tuple[tuple[int, int, int, int], CommitId]] = {}
 _OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_ODD: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,26 @@ def packed_refs(common: Path) -> Mapping[str, CommitId]:
     return _parse_packed(common, (found.st_ino, found.st_size, found.st_mtime_ns))
 
 
+def read_all(common: Path, *, without: Collection[str]) -> dict[str, CommitId] | None:
+    """Every ref of the repository as `git for-each-ref` lists it, but none below the names in `without`.
+
+    A symbolic ref has the value of what it leads to; one that leads nowhere is left out, as git does. None when there
+    is something that only git can judge: a broken ref, a link, a name that git would not make.
+    """
+    found: dict[str, CommitId | None] = {}
+    for name, oid in _loose_refs(common, "refs/", frozenset(without)):
+        found[name] = oid
+        if not oid:
+            text = read_small(common / name)
+            if text is None or not text.startswith("ref: "):
+                return None
+            found[name] = read_ref(common, name)
+    hidden = tuple(f"{name}/" for name in without)
+    packed = {name: oid for name, oid in packed_refs(common).items() if not name.startswith(hidden)}
+    refs = {name: oid for name, oid in sorted((packed | found).items()) if oid is not None}
+    return None if any(_is_odd(name) or not oid.strip("0") for name, oid in refs.items()) else refs
+
+
 @functools.lru_cache(maxsize=4)
 def _parse_packed(common: Path, _fingerprint: tuple[int, int, int]) -> Mapping[str, CommitId]:
     data = _read(common / "packed-refs", MAX_PACKED_BYTES)
@@ -134,7 +155,14 @@ def _is_plain(name: str) -> bool:
     return parts[0] == "refs" and len(parts) > 1 and not any(part in ("", ".", "..") for part in parts)
 
 
-def _loose_refs(common: Path, prefix: str) -> Iterator[tuple[str, CommitId]]:
+def _is_odd(name: str) -> bool:
+    """Whether git might refuse the name, or was made to accept it. Source: git-check-ref-format(1)."""
+    if _ODD.search(name):
+        return True
+    return any(not part or part.startswith(".") or part.endswith((".", ".lock")) for part in name.split("/"))
+
+
+def _loose_refs(common: Path, prefix: str, without: Collection[str] = ()) -> Iterator[tuple[str, CommitId]]:
     """Loose refs below the prefix; the value of a symbolic or broken one is empty.
 
     Asked for several times a subtask, with several refs for each subtask: a file that is the same by inode, size and
@@ -152,7 +180,8 @@ def _loose_refs(common: Path, prefix: str) -> Iterator[tuple[str, CommitId]]:
         for entry in entries:
             name = f"{folder}/{entry.name}"
             if entry.is_dir(follow_symlinks=False):
-                folders.append(name)
+                if name not in without:
+                    folders.append(name)
             elif not entry.name.endswith(".lock") and (value := _loose_value(entry)) is not None:
                 yield name, value
 

@@ -33,7 +33,10 @@ class RefChange:
 
 
 def snapshot(judge: Judge) -> RefSnapshot:
-    """Every ref that is not the Runtime's, and every stash entry, newest first. One git call."""
+    """Every ref that is not the Runtime's, and every stash entry, newest first. A git call only for odd refs."""
+    found = reffiles.read_all(Path(judge.facts.common_dir), without=(BRANCH_PREFIX, PIN_PREFIX))
+    if found is not None:
+        return RefSnapshot(found, stash_entries(judge.facts.common_dir))
     result = judge.user_git("for-each-ref", "--format=%(objectname) %(refname)")
     pairs = (line.split(" ", 1) for line in result.lines())
     refs = {name: oid for oid, name in pairs if not is_runtime_ref(name)}

@@ -10,6 +10,7 @@ from repos import commit_file, git, make_repo
 from coordinate_agents.worktrees.reffiles import (
     Resolved,
     packed_refs,
+    read_all,
     read_head,
     read_ref,
     read_refs,
@@ -134,3 +135,46 @@ def test_ref_that_was_packed_or_deleted_after_a_look_is_right(tmp_path: Path) ->
     git(repo, "update-ref", "-d", "refs/heads/a/one")
     del whole["refs/heads/a/one"]
     assert read_refs(repo / ".git", "refs/heads/") == whole
+
+
+HIDDEN = ("refs/coordinate-agents", "refs/heads/coordinate-agents")
+
+
+def test_all_refs_are_those_that_git_lists_symbolic_ones_too(repo: Path) -> None:
+    old = git(repo, "rev-parse", "HEAD")
+    git(repo, "branch", "packed")
+    git(repo, "tag", "-a", "-m", "x", "v1")
+    git(repo, "pack-refs", "--all")
+    commit_file(repo, "f", "1\n")
+    for name in ("refs/heads/ä/b", "refs/bisect/bad", "refs/remotes/origin/main", "refs/notes/x"):
+        git(repo, "update-ref", name, "HEAD")
+    git(repo, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+    git(repo, "symbolic-ref", "refs/heads/packed", "refs/tags/v1")
+    git(repo, "symbolic-ref", "refs/heads/nowhere", "refs/heads/none")
+    for name in HIDDEN:
+        git(repo, "update-ref", f"{name}/g/a", old)
+        git(repo, "update-ref", f"{name}-x/g", old)
+
+    found = read_all(repo / ".git", without=HIDDEN)
+
+    lines = git(repo, "for-each-ref", "--format=%(refname) %(objectname)").splitlines()
+    listed = dict(line.split(" ") for line in lines if not line.startswith(tuple(f"{name}/" for name in HIDDEN)))
+    assert found == listed
+    assert listed["refs/heads/packed"] == listed["refs/tags/v1"]
+    assert "refs/heads/nowhere" not in listed
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("broken", "x\n"), ("zero", "0" * 40 + "\n"), ("empty", ""), ("sp ace", None), ("a..b", None), ("b@{1", None)],
+)
+def test_a_ref_that_only_git_can_judge_is_left_to_it(repo: Path, name: str, text: str | None) -> None:
+    head = git(repo, "rev-parse", "HEAD")
+    assert read_all(repo / ".git", without=()) == {"refs/heads/main": head}
+    (repo / ".git/refs/heads" / name).write_text(f"{head}\n" if text is None else text)
+    assert read_all(repo / ".git", without=()) is None
+
+
+def test_a_link_among_the_refs_is_left_to_git(repo: Path) -> None:
+    (repo / ".git/refs/heads/link").symlink_to("main")
+    assert read_all(repo / ".git", without=()) is None
