@@ -18,8 +18,10 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from coordinate_agents.worktrees import commit_writer
 from coordinate_agents.worktrees.cat_file import ObjectName, ObjectReader
 from coordinate_agents.worktrees.commit_objects import CommitReader
+from coordinate_agents.worktrees.commit_writer import CommitWriter, RefusedCommitError
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.files import ensure_text, identity, read_regular
 from coordinate_agents.worktrees.frozen import Frozen
@@ -28,6 +30,7 @@ from coordinate_agents.worktrees.git import (
     DEFAULT_TIMEOUT_S,
     GitResult,
     config_environment,
+    failure,
     git_program,
     inherited_environment,
     run,
@@ -54,6 +57,7 @@ class Judge:
         self._reader = ObjectReader(self._start_reader)
         self.commits = CommitReader(self._reader)
         self.trees = TreeReader(self._reader, self.commits)
+        self._writer = CommitWriter(self._start_writer, self.git_dir)
         self.layouts = Layouts()
         self._changer = RefChanger(self._start_ref_changer)
         self._lock = threading.Lock()
@@ -73,6 +77,7 @@ class Judge:
     def close(self) -> None:
         self._reader.close()
         self._changer.close()
+        self._writer.close()
 
     def __enter__(self) -> "Judge":
         return self
@@ -146,6 +151,17 @@ class Judge:
             return GitResult(128, b"", error.said).said
         return None
 
+    def write_commit(self, text: bytes) -> str:
+        """Write a commit with exactly these bytes durably into the user's object store; its id. Pin it at once.
+
+        Raises: WorktreeError.
+        """
+        self._verify()
+        try:
+            return self._writer.write(text)
+        except RefusedCommitError as error:
+            raise failure(commit_writer.ARGS, GitResult(128, b"", error.said)) from None
+
     @contextlib.contextmanager
     def temporary_index(self) -> Iterator[str]:
         """A path for a private index that does not exist yet; removed afterwards with its lock."""
@@ -209,6 +225,9 @@ class Judge:
     def _start_ref_changer(self) -> "subprocess.Popen[bytes]":
         place = self.facts.common_dir
         return start(["update-ref", "-z", "--stdin"], env=self._user_environment(place), cwd=place, with_errors=True)
+
+    def _start_writer(self) -> "subprocess.Popen[bytes]":
+        return start(commit_writer.ARGS, env=self._judge_environment(True), cwd=self.git_dir, with_errors=True)
 
     def _start_reader(self) -> "subprocess.Popen[bytes]":
         return start(["cat-file", "--batch-command"], env=self._judge_environment(False), cwd=self.git_dir)

@@ -20,7 +20,7 @@ MAX_ASKED_BYTES: Final = 32 << 10
 
 
 class EndedError(Exception):
-    """The process ended instead of answering. `said`: its error output, if it is read."""
+    """The process ended instead of answering. `said`: what it gave as the reason, if its error output is read."""
 
     def __init__(self, said: bytes) -> None:
         super().__init__(said)
@@ -106,4 +106,5 @@ class KeptGit:
             except BlockingIOError:
                 said = b""
         self.drop()
-        return EndedError(said)
+        # Hints and warnings are not why it ended: a process that was killed gave no reason.
+        return EndedError(b"\n".join(line for line in said.splitlines() if line.startswith((b"fatal:", b"error:"))))

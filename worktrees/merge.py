@@ -106,7 +106,7 @@ def write_commit(
     who = f"{author[0]} <{author[1]}> {min(date, _LATEST)} +0000"
     lines = [f"tree {tree}", *(f"parent {oid}" for oid in parents), f"author {who}", f"committer {who}", "", message]
     text = "\n".join(lines).encode("utf-8", "surrogateescape")
-    return judge.git(*_DURABLE, "hash-object", "-t", "commit", "-w", "--stdin", stdin=text, write_objects=True).text
+    return judge.write_commit(text)
 
 
 def _read(judge: Judge, known: Mapping[CommitId, Commit], oid: CommitId) -> Commit:
