@@ -15,7 +15,7 @@ from coordinate_agents.graph.store.lease import Lease
 from coordinate_agents.graph.store.requests import open_requests
 from coordinate_agents.graph.store.rows import RequestResult, RequestRow
 from coordinate_agents.graph.store.store import Store
-from coordinate_agents.graph.store.wake import WakeSocket
+from coordinate_agents.graph.store.wake import WakeSocket, remove_dead
 
 # A cleaner may remove the socket; authors wait 5 s, so it must be back well before.
 _LOOK_AFTER_SOCKET_S: Final = 2.0
@@ -28,6 +28,8 @@ class RequestInbox:
         self._store = store
         self._lease = lease
         self._seen: set[int] = set()
+        if lease.left_socket is not None:
+            remove_dead(lease.left_socket)
         self._socket = self._listen()
 
     @property

@@ -52,8 +52,12 @@ class _Record(NamedTuple):
 class Lease:
     """The lease of one graph, held by this process until `release` or its death."""
 
-    def __init__(self, where: StatePlace, graph_id: str, lock: locks.KernelLock, record: _Record) -> None:
+    def __init__(
+        self, where: StatePlace, graph_id: str, lock: locks.KernelLock, record: _Record, *, left_socket: str | None
+    ) -> None:
         self.graph_id = graph_id
+        # Where a holder that died without `release` was to be woken.
+        self.left_socket = left_socket
         self._place = where
         self._lock = lock
         self._record = record
@@ -72,7 +76,8 @@ class Lease:
             # A crash here frees the lock; the generation that nobody used does no harm.
             crash_point("lease.generation")
             record = _Record(identity.own_identity(), time.time(), purpose, generation, None)
-            lease = cls(store.place, graph_id, lock, record)
+            left = _read(store.place, graph_id)
+            lease = cls(store.place, graph_id, lock, record, left_socket=left.socket if left is not None else None)
             lease._write()
             crash_point("lease.recorded")
         except BaseException:

@@ -16,6 +16,7 @@ from typing import Final
 # sun_path holds 108 bytes on Linux and 104 on macOS.
 MAX_SOCKET_PATH_BYTES: Final = 100
 _FOLDER: Final = "coordinate-agents"
+_OWN_FOLDER_PREFIX: Final = "cag-"
 _WAKE: Final = b"!"
 
 
@@ -63,6 +64,22 @@ def wake(path: str) -> bool:
     return True
 
 
+def remove_dead(path: str) -> None:
+    """Remove the socket of a driver that was killed; nothing unless it is a socket of this user that nobody reads."""
+    place = Path(path)
+    with contextlib.suppress(OSError):
+        found = place.lstat()
+        if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+            return
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            try:
+                sender.connect(path)
+            except ConnectionRefusedError:
+                place.unlink()
+        if place.parent.name.startswith(_OWN_FOLDER_PREFIX):
+            place.parent.rmdir()  # only when it is empty
+
+
 def _folder(name: str) -> tuple[Path, Path | None]:
     """A private folder whose sockets have short paths, and the folder to remove afterwards (None: it is shared)."""
     base = os.environ.get("XDG_RUNTIME_DIR", "")
@@ -75,7 +92,7 @@ def _folder(name: str) -> tuple[Path, Path | None]:
                 if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077:
                     return folder, None
     for parent in (tempfile.gettempdir(), "/tmp"):
-        made = Path(tempfile.mkdtemp(prefix="cag-", dir=parent))
+        made = Path(tempfile.mkdtemp(prefix=_OWN_FOLDER_PREFIX, dir=parent))
         if _fits(made / name):
             return made, made
         made.rmdir()
