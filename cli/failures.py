@@ -7,6 +7,7 @@ next. A bug of ours says where its traceback was written: a private file, since 
 import contextlib
 import errno
 import os
+import shlex
 import sys
 import tempfile
 import time
@@ -72,6 +73,13 @@ def as_graph_error(error: BaseException, argv: Sequence[str]) -> GraphError:
             f"No space is left on the disk{_where(error)}.",
             kept="everything recorded before",
             next="free space on that disk, then run the same command again",
+        )
+    if isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM) and error.filename:
+        return GraphError(
+            "REPOSITORY_UNSUPPORTED",
+            f"{error.filename} cannot be read or written: {error.strerror}.",
+            kept="everything recorded before",
+            next=f"ls -ld {shlex.quote(str(Path(os.fsdecode(error.filename)).parent))}",
         )
     return _bug(error, argv)
 

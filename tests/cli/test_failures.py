@@ -1,5 +1,7 @@
 """Every error has its three sentences, whatever the place that raised it left out."""
 
+import errno
+
 import pytest
 
 from coordinate_agents.cli import failures
@@ -27,3 +29,13 @@ def test_what_the_error_says_itself_stays() -> None:
 def test_wrong_usage_before_any_verb_leads_to_the_help() -> None:
     whole = failures.with_all_sentences(GraphError("INVALID_USAGE", "no such verb."), command=None)
     assert (whole.kept, whole.next) == ("everything as it is", "coordinate-agents --help")
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_a_place_that_cannot_be_written_is_no_bug_of_ours(number: int) -> None:
+    found = failures.as_graph_error(OSError(number, "no", "/repo/.git/a b/judge"), ["graph-verify"])
+    assert (found.code, found.message) == (
+        "REPOSITORY_UNSUPPORTED",
+        "/repo/.git/a b/judge cannot be read or written: no.",
+    )
+    assert found.next == "ls -ld '/repo/.git/a b'"
