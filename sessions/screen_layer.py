@@ -303,7 +303,7 @@ class Layer(Screen):
         is_wrapping = modes.DECAWM in self.mode
         # One that has no width is drawn as one cell: what was printed is shown.
         width = max(width, 1)
-        if width > self.columns or (not is_wrapping and width > 1 and self.cursor.x > self.columns - width):
+        if width > self.columns or (not is_wrapping and self.cursor.x > self.columns - width):
             return
         if modes.IRM in self.mode:
             self.insert_characters(width)

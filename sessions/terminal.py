@@ -54,6 +54,11 @@ _BIDI: Final = re.compile("[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufff9-\
 _LEAVE: Final = (
     "\x1b[?2026l\x1b[?1l\x1b[?2004l\x1b[?7h\x1b[?12l\x1b[?25h\x1b[4l\x1b[20l\x1b>\x1b[0 q\x1b[m\x1b(B\x1b)B\x0f"
 )
+# What passes only with --raw: an unfinished string, mouse, focus, keyboards that report more.
+_LEAVE_RAW: Final = (
+    "\x18\x1b\\\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l"
+    "\x1b[<u\x1b[>4;0m\x1b[?5l"
+)
 # Both send the cursor to the top, over what the person had there; so it goes to the last line after them.
 _LEAVE_REGION: Final = "\x1b[?6l\x1b[r\x1b[9999H"
 
@@ -65,6 +70,11 @@ class Filter:
         self._splitter = Splitter()
         self._is_alternate = False
         self._has_region = False
+
+    @property
+    def leave_raw(self) -> bytes:
+        """What must come before `leave` where the output went to the terminal as it was."""
+        return _LEAVE_RAW.encode()
 
     def feed(self, data: bytes) -> bytes:
         """What of the data may pass; a sequence that is not complete waits for its rest."""

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coordinate_agents.sessions.screen import MAX_BYTES, MAX_SIDE, Screen, render
@@ -109,11 +109,24 @@ def test_any_bytes_make_a_whole_screen(data: bytes, columns: int, rows: int) -> 
 
 
 _PIECES = st.sampled_from(
-    [b"\x1b[", b"\x1b]", b"\x1bP", b"\x1b", b"2;2H", b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[2;3r"]
+    [
+        b"\x1b[",
+        b"\x1b]",
+        b"\x1bP",
+        b"\x1b",
+        b"2;2H",
+        b"\x1b[?1049h",
+        b"\x1b[?1049l",
+        b"\x1b[2;3r",
+        b"\x1b[?7l",
+        b"\x1b[?7h",
+        b"\x1b[4h",
+    ]
 )
 
 
-@given(st.lists(_PIECES | st.binary(max_size=3), max_size=40).map(b"".join))
+@given(st.lists(_PIECES | st.binary(max_size=3) | st.just("字ab".encode()), max_size=40).map(b"".join))
+@example("字字0\x1b[?7l0".encode())
 def test_any_sequences_make_a_whole_screen(data: bytes) -> None:
     screen = render(data, 5, 4)
     assert len(screen.lines) == 4
