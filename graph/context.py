@@ -5,13 +5,14 @@ Made once per drive by `operations`; owned by the engine, whose `apply` is `reco
 
 import hashlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 from coordinate_agents.graph.agents import agent_for
@@ -59,15 +60,23 @@ class Context:
     progress: Progress
     record: Callable[[Event], None] = lambda event: None
     tokens: Callable[[str, Sequence[str]], AbstractAsyncContextManager[None]] = lambda key, needs: nullcontext()
+    next_change: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
+    on_input: Literal["wait", "fail"] = "wait"
     hold_starts: Callable[[], str] = lambda: ""
     checks: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
     git: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(MAX_GIT_CALLS))
     kept_tips_blob: str | None = None
     resolved: dict[str, ResolvedAgent] = field(default_factory=dict)
+    holds: dict[SubtaskId, anyio.Event] = field(default_factory=dict)
 
     async def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Run a blocking function in a worker thread. Waits for it even when cancelled: git calls are bounded."""
         return await anyio.to_thread.run_sync(lambda: function(*args, **kwargs), limiter=self.git)
+
+    async def until_released(self, subtask: SubtaskId) -> None:
+        """Wait until nobody holds the subtask (`holding`)."""
+        while (released := self.holds.get(subtask)) is not None:
+            await released.wait()
 
     def run(self, subtask: SubtaskId) -> TaskRun:
         return self.snapshot.runs[subtask]

@@ -28,11 +28,12 @@ class RunSetup:
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """Records SessionStarting first. Ends in SessionStarted or AttemptFailed."""
+    """Records SessionStarting first. Ends in SessionStarted or AttemptFailed. `has_tokens`: they are still its own."""
 
     subtask: SubtaskId
     turn: int = 0
     feedback: str = ""
+    has_tokens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,15 @@ class AwaitTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitRetry:
+    """The agent's service refuses: wait until it may be tried again. Ends in PhaseChanged."""
+
+    subtask: SubtaskId
+
+
+@dataclass(frozen=True, slots=True)
 class ExplainExit:
-    """The turn did not end well: say what is there. Ends in AttemptFailed or TaskStopped."""
+    """The turn did not end well: say what is there. Ends in AttemptFailed, TaskStopped or PhaseChanged (throttled)."""
 
     subtask: SubtaskId
 
@@ -67,5 +75,5 @@ class CheckIntegration:
     """Ends in IntegrationJudged or IntegrationFailed."""
 
 
-TaskEffect = MakeBase | CreateWorktree | RunSetup | OpenSession | AwaitTurn | ExplainExit | Verify
+TaskEffect = MakeBase | CreateWorktree | RunSetup | OpenSession | AwaitTurn | AwaitRetry | ExplainExit | Verify
 Effect = TaskEffect | MergeHeads | CheckIntegration

@@ -18,11 +18,12 @@ from anyio.abc import TaskGroup
 
 from coordinate_agents.graph import machine, recovery
 from coordinate_agents.graph.context import Context, Leaving
-from coordinate_agents.graph.effects import AwaitTurn, CheckIntegration, Effect, Verify
+from coordinate_agents.graph.effects import AwaitRetry, AwaitTurn, CheckIntegration, Effect, Verify
 from coordinate_agents.graph.events import (
     DURABLE,
     Event,
     IntegrationStarted,
+    PhaseChanged,
     TaskClaimed,
     TaskStopped,
     event_type,
@@ -41,7 +42,7 @@ from coordinate_agents.worktrees.model import Head
 # and the next driver finds its recorded intent.
 LEAVE_BOUND_S: Final = 15.0
 # Effects that may be cut short at any moment: they only wait, or are simply done again.
-_CANCELLABLE: Final = (AwaitTurn, Verify, CheckIntegration)
+_CANCELLABLE: Final = (AwaitTurn, AwaitRetry, Verify, CheckIntegration)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,12 @@ class Engine:
     def __init__(self, context: Context, options: DriveOptions) -> None:
         self.context = context
         self._options = options
-        self._planner = Planner(context.snapshot, until=options.until, max_starts=options.max_starts)
+        self._planner = Planner(
+            context.snapshot,
+            until=options.until,
+            max_starts=options.max_starts,
+            agent_of=context.agent_of,
+        )
         self._scopes: dict[int, tuple[Effect, anyio.CancelScope]] = {}
         self._count = 0
         self._is_leaving = False
@@ -72,6 +78,7 @@ class Engine:
         self._found_ended: set[SubtaskId] = set()
         context.record = self.apply
         context.tokens = self.tokens
+        context.next_change = self._next_change
 
     async def run(self, begin: Callable[["Engine"], Awaitable[None]]) -> None:
         """Drive to the end. `begin` records and starts what recovery decided. Raises what a broken store raises."""
@@ -210,15 +217,22 @@ class Engine:
         context.store.append(context.graph_id, context.generation, [row], runs=runs, summary=summary, now=now)
 
     def _plan(self) -> None:
-        """Claim what may start now, one at a time: each claim changes the slots before the next look."""
-        if not self._may_plan or self._is_leaving or self._group is None or self._is_planning:
+        """Resume and claim what may start now, one at a time: each changes the slots before the next look."""
+        if self._is_leaving or self._group is None or self._is_planning:
             return
         self._is_planning = True
         try:
-            while (subtask := self._planner.next_start(closed=self.context.hold_starts())) is not None:
+            while (subtask := self._planner.next_resume()) is not None:
+                self.apply(self._resume(subtask))
+            while self._may_plan and (subtask := self._planner.next_start(closed=self.context.hold_starts())):
                 self.apply(self._claim(subtask))
         finally:
             self._is_planning = False
+
+    def _resume(self, subtask: SubtaskId) -> PhaseChanged:
+        """The slot it gave back: a refused turn is opened again, a waiting agent simply goes on."""
+        run = self.context.run(subtask)
+        return PhaseChanged(subtask, "preparing" if run.phase == "throttled" else "working")
 
     def _claim(self, subtask: SubtaskId) -> TaskClaimed:
         context = self.context

@@ -144,14 +144,29 @@ class SessionStarted:
 
 @dataclass(frozen=True, slots=True)
 class PhaseChanged:
+    """A running subtask waits, or goes on. `note`: the question, or what the service said; `kind`: of the question.
+
+    `can_go_on`: what it waited for came, and it takes the next slot. `retry_at`: when a refused turn is tried again.
+    `delivered`: of a typed prompt; "unknown" is recorded before it is typed.
+    """
+
     subtask: SubtaskId
     phase: Phase
     note: str = ""
+    kind: str = ""
+    can_go_on: bool = False
+    retry_at: float | None = None
+    delivered: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """The agent process ended. `kept`: commits that were pinned; `summary`: what the agent said it delivered."""
+    """The agent process ended. `kept`: commits that were pinned; `summary`: what the agent said it delivered.
+
+    `cause` beside those of a Session's end: submitted, idle-prompt (the turn of a program that stays is over, and it
+    was closed); input (nobody answered), login, not-ready. `code`: RATE_LIMITED, QUOTA_EXHAUSTED, AUTH_REQUIRED, as
+    read from the output, with the line and the time at which to come back.
+    """
 
     subtask: SubtaskId
     session: str
@@ -165,6 +180,10 @@ class TurnEnded:
     error: str | None = None
     kept: tuple[CommitId, ...] = ()
     summary: str = ""
+    external_session: str | None = None
+    code: str | None = None
+    line: str = ""
+    retry_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

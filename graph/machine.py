@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from coordinate_agents.graph.effects import (
+    AwaitRetry,
     AwaitTurn,
     CheckIntegration,
     CreateWorktree,
@@ -28,6 +29,7 @@ from coordinate_agents.graph.events import (
     Event,
     IntegrationMerged,
     IntegrationStarted,
+    PhaseChanged,
     SessionStarted,
     SetupDone,
     TaskClaimed,
@@ -41,6 +43,8 @@ from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.snapshot import GraphSummary, Snapshot, TaskRun
 from coordinate_agents.graph.states import GRAPH_EVENTS, INTEGRATION_EVENTS, TASK_EVENTS
 
+# How the turn of a program that stays ends well: it said so, or waits for the next prompt.
+TURN_OVER: Final = frozenset({"submitted", "idle-prompt"})
 # Fix turns get at most this much of the failing facts; agents take long prompts badly.
 MAX_FEEDBACK_BYTES: Final = 16 * 1024
 
@@ -50,7 +54,7 @@ def decide(snapshot: Snapshot, event: Event) -> Event:
     match event:
         case TaskJudged(accepted=False):
             run, task = snapshot.runs[event.subtask], snapshot.tasks[event.subtask]
-            if event.can_continue and run.turn < task.fix_turns:
+            if event.can_continue and run.turn - run.free_turns < task.fix_turns:
                 return replace(event, then="fix-turn")
             return replace(event, then="retry" if run.tries < task.attempts else "end")
         case AttemptFailed(is_final=False):
@@ -111,6 +115,10 @@ def _effects_of(snapshot: Snapshot, event: Event) -> tuple[Effect, ...]:
             return (OpenSession(subtask),)
         case SessionStarted(subtask=subtask):
             return (AwaitTurn(subtask),)
+        case PhaseChanged(phase="throttled", can_go_on=False, subtask=subtask):
+            return (AwaitRetry(subtask),)
+        case PhaseChanged(phase="preparing", subtask=subtask):
+            return (_try_again(snapshot.runs[subtask]),)
         case TurnEnded():
             return (after_turn(event),)
         case TaskJudged(then="fix-turn", subtask=subtask):
@@ -125,10 +133,14 @@ def _effects_of(snapshot: Snapshot, event: Event) -> tuple[Effect, ...]:
 
 
 def after_turn(event: TurnEnded) -> Effect:
-    """Exit 0 with nothing left alive is the trigger to look; anything else is explained."""
-    if event.cause == "exit" and event.exit_code == 0 and not event.survivors:
-        return Verify(event.subtask)
-    return ExplainExit(event.subtask)
+    """Exit 0 with nothing left alive is the trigger to look, or a program that stays and says it is done."""
+    is_over = event.cause in TURN_OVER or (event.cause == "exit" and event.exit_code == 0)
+    return Verify(event.subtask) if is_over and not event.survivors else ExplainExit(event.subtask)
+
+
+def _try_again(run: TaskRun) -> OpenSession:
+    """The refused turn once more, as the next one; it costs no fix turn."""
+    return OpenSession(run.id, turn=run.turn + 1, feedback=run.feedback, has_tokens=True)
 
 
 def continue_run(run: TaskRun) -> Effect:
@@ -147,6 +159,10 @@ def continue_run(run: TaskRun) -> Effect:
             return OpenSession(run.id)
         case "session":
             return OpenSession(run.id, turn=run.turn, feedback=run.feedback)
+        case "turn" if run.turn_end is not None and run.phase == "throttled":
+            return AwaitRetry(run.id)
+        case "turn" if run.turn_end is not None and run.phase == "preparing":
+            return _try_again(run)
         case "turn":
             return after_turn(run.turn_end) if run.turn_end else AwaitTurn(run.id)
         case "verify":

@@ -14,6 +14,7 @@ from coordinate_agents.graph import preparing, turns, verifying
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.effects import (
+    AwaitRetry,
     AwaitTurn,
     CheckIntegration,
     CreateWorktree,
@@ -70,6 +71,8 @@ async def perform(context: Context, effect: Effect) -> Event:
 
 
 async def _perform_task(context: Context, effect: TaskEffect) -> Event:
+    if not isinstance(effect, AwaitTurn):
+        await context.until_released(effect.subtask)
     match effect:
         case MakeBase(subtask=subtask):
             return await _make_base(context, subtask)
@@ -77,7 +80,7 @@ async def _perform_task(context: Context, effect: TaskEffect) -> Event:
             return await preparing.create_worktree(context, subtask)
         case RunSetup(subtask=subtask):
             return await preparing.run_setup(context, subtask)
-        case OpenSession(turn=0):
+        case OpenSession(turn=0) | OpenSession(has_tokens=True):
             return await turns.open_session(context, effect)
         case OpenSession(subtask=subtask):
             # Its tokens were given back for the verification that found something to fix.
@@ -85,6 +88,8 @@ async def _perform_task(context: Context, effect: TaskEffect) -> Event:
                 return await turns.open_session(context, effect)
         case AwaitTurn(subtask=subtask):
             return await turns.await_turn(context, subtask)
+        case AwaitRetry(subtask=subtask):
+            return await turns.await_retry(context, subtask)
         case ExplainExit(subtask=subtask):
             return await turns.explain_exit(context, subtask)
         case Verify():

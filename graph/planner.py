@@ -5,9 +5,11 @@ transition costs the same in a large graph. Decides; starts nothing.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from coordinate_agents.graph import schedule
+from coordinate_agents.graph.breaker import Breaker
 from coordinate_agents.graph.frontier import Place
 from coordinate_agents.graph.model import SubtaskId, Task
 from coordinate_agents.graph.snapshot import Snapshot
@@ -17,10 +19,29 @@ WITHOUT_SLOT = frozenset({"awaiting-input", "throttled", "held"})
 
 
 class Planner:
-    """`until`: only this subtask and what it needs may start. `max_starts`: at most so many starts in all."""
+    """`until`: only this subtask and what it needs may start. `max_starts`: at most so many starts in all.
 
-    def __init__(self, snapshot: Snapshot, *, until: SubtaskId | None = None, max_starts: int | None = None) -> None:
+    `agent_of` names the agent of a task that leaves it open; without it such a task is held with nobody's agent.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        *,
+        until: SubtaskId | None = None,
+        max_starts: int | None = None,
+        agent_of: Callable[[Task], str] | None = None,
+    ) -> None:
         self._snapshot = snapshot
+        self._tasks: Mapping[SubtaskId, Task] = snapshot.tasks
+        if agent_of is not None:
+            self._tasks = {
+                name: task if task.agent is not None else replace(task, agent=agent_of(task))
+                for name, task in snapshot.tasks.items()
+            }
+        self._breaker = Breaker()
+        # Running subtasks that gave their slot back and want one again.
+        self._resuming: set[SubtaskId] = set()
         self._eligible = None if until is None else _with_ancestors(snapshot.tasks, until)
         longest = schedule.longest_remaining({task.id: task.depends_on for task in snapshot.graph.tasks})
         self._ready = schedule.ReadyQueue(snapshot.tasks, longest)
@@ -30,6 +51,7 @@ class Planner:
         snapshot.take_changed()
         for subtask in snapshot.tasks:
             self._put(subtask, snapshot.frontier.place(subtask))
+            self._breaker.see(snapshot.runs[subtask])
 
     def sync(self, subtask: SubtaskId) -> bool:
         """Take over what an event about this subtask changed, for it and for those that it unlocked or blocked.
@@ -37,11 +59,14 @@ class Planner:
         Returns whether a place or a slot changed; where none did, the next plan is the last one.
         """
         frontier, before = self._snapshot.frontier, self._running.get(subtask)
+        was_resuming = subtask in self._resuming
         self._put(subtask, frontier.place(subtask))
         moved = self._snapshot.take_changed()
         for changed in moved:
             self._put(changed, frontier.place(changed))
-        return bool(moved) or before != self._running.get(subtask)
+        is_held_otherwise = self._breaker.see(self._snapshot.runs[subtask])
+        has_turned = was_resuming != (subtask in self._resuming)
+        return bool(moved) or has_turned or is_held_otherwise or before != self._running.get(subtask)
 
     def hold(self, key: str, needs: Sequence[str]) -> bool:
         """Take tokens beside the running subtasks', all or none; False when they are not free now.
@@ -61,6 +86,18 @@ class Planner:
         """End a `hold`; nothing when there is none."""
         self._held.pop(key, None)
 
+    def next_resume(self) -> SubtaskId | None:
+        """The waiting subtask that gets its slot back now, before any new start; None when there is none, or no slot.
+
+        Who has waited longest goes first.
+        """
+        if not self._resuming:
+            return None
+        runs = self._snapshot.runs
+        order = sorted(self._resuming, key=lambda subtask: (runs[subtask].phase_since or 0.0, subtask))
+        plan = schedule.plan((), self._running.values(), self._tasks, self._limits(), resuming=order)
+        return plan.start[0].subtask if plan.start else None
+
     def next_start(self, *, closed: str = "") -> SubtaskId | None:
         """The subtask to claim now; None when there is no slot, nothing ready, or starts are `closed` (the reason).
 
@@ -75,15 +112,9 @@ class Planner:
 
     def plan(self, *, closed: str = "", limit: int | None = 1) -> schedule.Plan:
         """What would start now. `limit` bounds the starts looked for; None explains every ready subtask."""
-        graph = self._snapshot.graph
         left = [bound for bound in (self._starts_left, limit) if bound is not None]
-        limits = schedule.Limits(
-            max_concurrency=graph.max_concurrency,
-            resources=graph.resources,
-            max_starts=min(left, default=None),
-            closed=closed,
-        )
-        tasks = self._snapshot.tasks
+        limits = self._limits(max_starts=min(left, default=None), closed=closed)
+        tasks = self._tasks
         running = [*self._running.values(), *self._holders()]
         if limit is None:
             return schedule.plan(self._ready.candidates(()), running, tasks, limits, explain="all")
@@ -91,6 +122,16 @@ class Planner:
         # Those in the way of somebody running are not looked at again before that one has ended.
         self._ready.park(plan.deferred)
         return plan
+
+    def _limits(self, *, max_starts: int | None = None, closed: str = "") -> schedule.Limits:
+        graph = self._snapshot.graph
+        return schedule.Limits(
+            max_concurrency=graph.max_concurrency,
+            resources=graph.resources,
+            paused_agents=self._breaker.paused(),
+            max_starts=max_starts,
+            closed=closed,
+        )
 
     def _holders(self) -> Iterator[schedule.Running]:
         """Who holds tokens beside the running subtasks, in the form that a plan counts."""
@@ -108,8 +149,13 @@ class Planner:
             needs = () if run.phase == "verifying" else task.needs
             holds = run.phase not in WITHOUT_SLOT
             self._running[subtask] = schedule.Running(subtask, task.writes, needs, run.agent, holds_slot=holds)
+            if run.can_go_on and not holds:
+                self._resuming.add(subtask)
+            else:
+                self._resuming.discard(subtask)
         else:
             self._running.pop(subtask, None)
+            self._resuming.discard(subtask)
 
 
 def _with_ancestors(tasks: Mapping[SubtaskId, Task], subtask: SubtaskId) -> frozenset[SubtaskId]:

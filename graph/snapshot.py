@@ -6,12 +6,10 @@ subtasks. `fold` only records what an event says; whether the event was legal an
 `machine`.
 """
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, assert_never
+from dataclasses import replace
+from typing import Any, assert_never
 
-from coordinate_agents.graph.codec import from_plain, to_plain
 from coordinate_agents.graph.events import (
     AttemptFailed,
     BaseConflicted,
@@ -23,9 +21,7 @@ from coordinate_agents.graph.events import (
     DriveEnded,
     DriveStarted,
     Event,
-    EvidenceSummary,
     FactsRecorded,
-    Failure,
     GraphCreated,
     IntegrationCommandStarting,
     IntegrationConflicted,
@@ -47,94 +43,38 @@ from coordinate_agents.graph.events import (
     VerificationStarted,
     WorktreeReady,
 )
-from coordinate_agents.graph.evidence import CheckOutcome
 from coordinate_agents.graph.frontier import Frontier, RunState
-from coordinate_agents.graph.model import CommitId, SubtaskId, Task, TaskGraph
-from coordinate_agents.graph.states import IntegrationState, Phase, TaskState
-from coordinate_agents.worktrees.model import Head, Worktree
+from coordinate_agents.graph.model import SubtaskId, Task, TaskGraph
+from coordinate_agents.graph.runs import (
+    INTERRUPTED,
+    LIMIT_CODES,
+    GraphSummary,
+    Integration,
+    Stage,
+    TaskRun,
+    run_from_row,
+    run_to_row,
+    summary_from_row,
+    summary_to_row,
+)
+from coordinate_agents.graph.states import IntegrationState
+from coordinate_agents.worktrees.model import Head
 
-# What an attempt has got to, so that a driver that comes back knows what to look for.
-Stage = Literal["", "base", "worktree", "setup", "session", "turn", "verify"]
-
-INTERRUPTED: Final = "interrupted"
-
-
-@dataclass(frozen=True, slots=True)
-class TaskRun:
-    """What became of one subtask.
-
-    `attempt` counts from 1 over the whole life, `tries` since the last reset (compared with the limit), `turn` the
-    fix turns of this attempt. `stage` is the last step whose intent or result was recorded. `phase_since` and
-    `started_at` are seconds since the epoch.
-    """
-
-    id: SubtaskId
-    state: TaskState = "idle"
-    phase: Phase | None = None
-    stage: Stage = ""
-    attempt: int = 0
-    tries: int = 0
-    turn: int = 0
-    agent: str | None = None
-    nonce: str | None = None
-    base: CommitId | None = None
-    reduced: tuple[Head, ...] = ()
-    first_refs_blob: str | None = None
-    refs_blob: str | None = None
-    worktree: Worktree | None = None
-    baseline: tuple[str, ...] = ()
-    session: str | None = None
-    session_live: bool = False
-    session_pid: int | None = None
-    marker: str | None = None
-    command: tuple[str, ...] = ()
-    feedback: str = ""
-    turn_end: TurnEnded | None = None
-    command_session: str | None = None
-    command_marker: str | None = None
-    head: CommitId | None = None
-    verified_commit: CommitId | None = None
-    certificate: str | None = None
-    evidence: EvidenceSummary | None = None
-    summary: str | None = None
-    failure: Failure | None = None
-    reason: str | None = None
-    conflict: BaseConflicted | None = None
-    started_at: float | None = None
-    phase_since: float | None = None
-    ended_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Integration:
-    state: IntegrationState = "none"
-    heads: tuple[Head, ...] = ()
-    commit: CommitId | None = None
-    tree: str | None = None
-    worktree: Worktree | None = None
-    pair: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
-    applied: tuple[Head, ...] = ()
-    checks: tuple[CheckOutcome, ...] = ()
-    failure: Failure | None = None
-    command_session: str | None = None
-    command_marker: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GraphSummary:
-    """Graph-level state. `shared_changes` is what somebody did to the shared git state since `shared_blob`."""
-
-    base: CommitId | None = None
-    was_started: bool = False
-    driver_pid: int | None = None
-    driven_since: float | None = None
-    ended_reason: str | None = None
-    shared_blob: str | None = None
-    shared_changes: tuple[str, ...] = ()
-    shared_fingerprint: str | None = None
-    shared_since: float | None = None
-    integration: Integration = field(default_factory=Integration)
+__all__ = [
+    "INTERRUPTED",
+    "LIMIT_CODES",
+    "GraphSummary",
+    "Integration",
+    "Snapshot",
+    "Stage",
+    "TaskRun",
+    "heads_of",
+    "run_from_row",
+    "run_state",
+    "run_to_row",
+    "summary_from_row",
+    "summary_to_row",
+]
 
 
 class Snapshot:
@@ -262,14 +202,14 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
                 feedback=feedback,
                 session_live=False,
                 turn_end=None,
+                delivered="",
             )
         case SessionStarted(pid=pid):
             return replace(run, stage="turn", phase="working", phase_since=time, session_live=True, session_pid=pid)
-        case PhaseChanged(phase=phase):
-            return replace(run, phase=phase, phase_since=time)
+        case PhaseChanged():
+            return _phase_changed(run, event, time)
         case TurnEnded():
-            summary = event.summary or run.summary
-            return replace(run, session_live=False, session_pid=None, turn_end=event, summary=summary)
+            return _turn_ended(run, event)
         case CommitMade(commit=commit):
             return replace(run, head=commit)
         case VerificationStarted():
@@ -306,6 +246,9 @@ def _claimed(run: TaskRun, event: TaskClaimed, time: float) -> TaskRun:
         attempt=event.attempt,
         tries=run.tries + 1,
         turn=0,
+        free_turns=0,
+        external_session=None,
+        delivered="",
         agent=event.agent,
         nonce=event.nonce,
         session=None,
@@ -321,6 +264,44 @@ def _claimed(run: TaskRun, event: TaskClaimed, time: float) -> TaskRun:
         started_at=time,
         phase_since=time,
         ended_at=None,
+    )
+
+
+def _phase_changed(run: TaskRun, event: PhaseChanged, time: float) -> TaskRun:
+    is_throttled, is_waiting = event.phase == "throttled", event.phase in ("awaiting-input", "throttled")
+    return replace(
+        run,
+        phase=event.phase,
+        phase_since=run.phase_since if event.phase == run.phase else time,
+        reason=event.note or run.reason if is_waiting else None,
+        question=event.kind,
+        can_go_on=event.can_go_on,
+        retry_at=event.retry_at,
+        delivered=event.delivered or run.delivered,
+        limited_since=_limited_since(run, event, time),
+        limits=run.limits + 1 if is_throttled and not event.can_go_on else run.limits,
+        free_turns=run.free_turns + 1 if event.phase == "preparing" else run.free_turns,
+    )
+
+
+def _limited_since(run: TaskRun, event: PhaseChanged, time: float) -> float | None:
+    """A turn that is tried again is still limited; one that works is not."""
+    if event.phase == "throttled":
+        return run.limited_since or time
+    return None if event.phase == "working" and not event.delivered else run.limited_since
+
+
+def _turn_ended(run: TaskRun, event: TurnEnded) -> TaskRun:
+    is_limited = event.code in LIMIT_CODES
+    return replace(
+        run,
+        session_live=False,
+        session_pid=None,
+        turn_end=event,
+        summary=event.summary or run.summary,
+        external_session=event.external_session or run.external_session,
+        limited_since=run.limited_since if is_limited else None,
+        limits=run.limits if is_limited else 0,
     )
 
 
@@ -347,24 +328,19 @@ def _judged(run: TaskRun, event: TaskJudged, time: float) -> TaskRun:
 def _ended(run: TaskRun, time: float) -> TaskRun:
     """Out of the running state, as failed; the caller sets another state where it means one."""
     return replace(
-        run, state="failed", phase=None, phase_since=None, session_live=False, session_pid=None, ended_at=time
+        run,
+        state="failed",
+        phase=None,
+        phase_since=None,
+        session_live=False,
+        session_pid=None,
+        question="",
+        can_go_on=False,
+        retry_at=None,
+        limited_since=None,
+        limits=0,
+        ended_at=time,
     )
-
-
-def run_to_row(run: TaskRun) -> str:
-    return json.dumps(to_plain(run), separators=(",", ":"), ensure_ascii=False)
-
-
-def run_from_row(row: str) -> TaskRun:
-    return from_plain(TaskRun, json.loads(row))
-
-
-def summary_to_row(summary: GraphSummary) -> str:
-    return json.dumps(to_plain(summary), separators=(",", ":"), ensure_ascii=False)
-
-
-def summary_from_row(row: str) -> GraphSummary:
-    return from_plain(GraphSummary, json.loads(row)) if row else GraphSummary()
 
 
 def heads_of(snapshot: Snapshot, subtasks: Sequence[SubtaskId]) -> tuple[Head, ...]:

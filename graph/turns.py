@@ -1,5 +1,10 @@
 """One agent turn: start it, wait for its end, and say what an end that was not a success left behind."""
 
+import time
+from typing import Final
+
+import anyio
+
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.effects import OpenSession
@@ -7,19 +12,35 @@ from coordinate_agents.graph.events import (
     AttemptFailed,
     Event,
     Failure,
+    PhaseChanged,
     SessionStarted,
     SessionStarting,
     TaskStopped,
     TurnEnded,
 )
 from coordinate_agents.graph.examining import examine_request
+from coordinate_agents.graph.machine import TURN_OVER
 from coordinate_agents.graph.model import SubtaskId, slug
 from coordinate_agents.graph.prompting import commit_by_of, prompt_of
-from coordinate_agents.graph.snapshot import INTERRUPTED, TaskRun
-from coordinate_agents.sessions.model import ResolvedAgent, SessionId, TurnRequest
+from coordinate_agents.graph.snapshot import INTERRUPTED, LIMIT_CODES, TaskRun
+from coordinate_agents.graph.watching import Watch
+from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.sessions.model import ResolvedAgent, SessionEnd, SessionId, TurnReading, TurnRequest
 
+# Trying again would meet the same screen.
+_FINAL_CODES = frozenset({"AUTH_REQUIRED", "AWAITING_INPUT", "QUOTA_EXHAUSTED"})
 # A death by one of these came from outside (a person, the system, a shutdown), not from the agent's own fault.
 _OUTSIDE_SIGNALS = frozenset({1, 2, 9, 15})
+# A service that does not say when to come back is asked again after so long, doubled each time it refuses again.
+FIRST_RETRY_S: Final = 60.0
+LONGEST_RETRY_S: Final = 30 * 60.0
+# One sleep on the way to a retry: a machine that was suspended meanwhile notices by the clock.
+_NAP_S: Final = 60.0
+
+
+def can_continue(run: TaskRun, agent: ResolvedAgent) -> bool:
+    """Whether a further turn would know this one: the agent can take it up, and its conversation is known."""
+    return agent.can_continue and (run.external_session is not None or not agent.needs_session)
 
 
 def resolve_agent(context: Context, run: TaskRun) -> ResolvedAgent:
@@ -41,7 +62,8 @@ async def open_session(context: Context, effect: OpenSession) -> Event:
     assert worktree is not None
     agent = resolve_agent(context, run)
     session, marker = context.session_id(run, effect.turn), context.new_nonce()
-    command = (agent.executable.path, *agent.args)
+    continues = effect.turn > 0 and can_continue(run, agent)
+    command = (agent.executable.path, *(agent.resume_args if continues and agent.resume_args else agent.args))
     context.record(SessionStarting(run.id, session, effect.turn, marker, command, effect.feedback))
     crash_point("session.intended")
     request = TurnRequest(
@@ -60,7 +82,8 @@ async def open_session(context: Context, effect: OpenSession) -> Event:
         subtask=run.id,
         identity=context.identity(run, path=worktree.path),
         marker=marker,
-        is_continuation=effect.turn > 0,
+        is_continuation=continues,
+        external_session=run.external_session,
         timeout_s=task.timeout_s,
         idle_timeout_s=task.idle_timeout_s,
         on_idle=task.on_idle,
@@ -74,23 +97,68 @@ async def open_session(context: Context, effect: OpenSession) -> Event:
 
 
 async def await_turn(context: Context, subtask: SubtaskId) -> Event:
-    """Wait for the agent's end. What it left is pinned by the step that follows: kept, or the verified commit."""
+    """Watch until the agent's end. What it left is pinned by the step that follows: kept, or the verified commit."""
     run = context.run(subtask)
     assert run.session is not None and run.worktree is not None
-    end = await context.sessions.wait(SessionId(run.session))
+    agent = _known_agent(context, run)
+    watch = Watch(context, subtask, agent)
+    end = await watch.until_end()
     crash_point("turn.seen")
+    cause = watch.cause or end.cause
+    has_failed = cause not in TURN_OVER and (cause != "exit" or end.exit_code != 0)
+    if not has_failed:
+        await watch.take_slot()
+    reading = await context.call(_reading, context, run, agent, end, has_failed=has_failed)
     return TurnEnded(
         subtask,
         run.session,
-        cause=end.cause,
+        cause=cause,
         exit_code=end.exit_code,
         signal=end.signal,
         tail=end.tail[-2000:],
         log_path=end.log_path,
         duration_ms=end.duration_ms,
         survivors=end.survivors[:20],
-        error=end.error,
+        error=watch.detail or end.error,
         summary=context.agents.submitted(SessionId(run.session)),
+        external_session=reading.external_session,
+        code=reading.code,
+        line=reading.line,
+        retry_at=reading.retry_at,
+    )
+
+
+async def await_retry(context: Context, subtask: SubtaskId) -> Event:
+    """Wait until the refusing service may be asked again."""
+    run = context.run(subtask)
+    while True:
+        left = (run.retry_at or 0.0) - context.clock.now()
+        if left <= 0:
+            break
+        await anyio.sleep(min(left, _NAP_S))
+    return PhaseChanged(subtask, "throttled", can_go_on=True, retry_at=run.retry_at)
+
+
+def _known_agent(context: Context, run: TaskRun) -> ResolvedAgent | None:
+    """None when its program is gone since it was started: then its end is only waited for."""
+    try:
+        return resolve_agent(context, run)
+    except SessionError:
+        return None
+
+
+def _reading(
+    context: Context, run: TaskRun, agent: ResolvedAgent | None, end: SessionEnd, *, has_failed: bool
+) -> TurnReading:
+    if agent is None or run.session is None:
+        return TurnReading()
+    return context.agents.reading(
+        agent,
+        SessionId(run.session),
+        marker=run.marker or "",
+        tail=end.tail,
+        has_failed=has_failed,
+        now=context.clock.now(),
     )
 
 
@@ -101,6 +169,9 @@ async def explain_exit(context: Context, subtask: SubtaskId) -> Event:
     assert turn is not None and run.worktree is not None
     # No amend, reset, stash or gc of a later attempt may lose what this one made.
     await context.call(context.worktrees.keep, context.graph_id, slug(subtask), run.worktree)
+    throttled = _throttled(context, run, turn)
+    if throttled is not None:
+        return throttled
     code, what = _cause(context, run, turn)
     message = f"{what}, {await _present(context, run)}."
     failure = Failure(
@@ -116,6 +187,8 @@ async def explain_exit(context: Context, subtask: SubtaskId) -> Event:
     )
     if turn.survivors:
         return AttemptFailed(subtask, failure, is_final=True)
+    if code in _FINAL_CODES:
+        return AttemptFailed(subtask, failure, is_final=True)
     if turn.cause == "close":
         return TaskStopped(subtask, "stopped", failure)
     if turn.cause == "host-lost" or (turn.cause == "exit" and turn.signal in _OUTSIDE_SIGNALS):
@@ -123,12 +196,38 @@ async def explain_exit(context: Context, subtask: SubtaskId) -> Event:
     return AttemptFailed(subtask, failure, is_final=turn.cause == "spawn-failed")
 
 
+def _throttled(context: Context, run: TaskRun, turn: TurnEnded) -> PhaseChanged | None:
+    """The wait for a service that refuses; None when it does not, or has for longer than a person would wait."""
+    if turn.code not in LIMIT_CODES or turn.survivors:
+        return None
+    now = context.clock.now()
+    backoff = min(FIRST_RETRY_S * 2.0 ** min(run.limits, 10), LONGEST_RETRY_S)
+    retry_at = max(turn.retry_at or now + backoff, now + 1.0)
+    if retry_at - (run.limited_since or now) > context.task(run.id).input_timeout_s:
+        return None
+    when = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(retry_at))
+    note = f"{turn.code}: {turn.line}; tried again at {when}"
+    return PhaseChanged(run.id, "throttled", note, retry_at=retry_at)
+
+
 def _cause(context: Context, run: TaskRun, turn: TurnEnded) -> tuple[str, str]:
     """The error code and what happened, in a few words."""
     agent, task = run.agent or "agent", context.task(run.id)
     if turn.survivors:
         return "SESSION_CLOSE_FAILED", f"{agent} ended but {', '.join(turn.survivors[:3])} could not be ended"
+    if turn.code == "AUTH_REQUIRED":
+        return "AUTH_REQUIRED", f"{agent} needs a login: {turn.line}"
+    if turn.code is not None:
+        return turn.code, f"{agent}'s service refuses for longer than {task.input_timeout_s:g} s: {turn.line}"
     match turn.cause:
+        case "login":
+            return "AUTH_REQUIRED", f"{agent} shows a login screen: {turn.error}"
+        case "input" if context.on_input == "fail":
+            return "AWAITING_INPUT", f"{agent} asked, and nobody is there to answer: {turn.error}"
+        case "input":
+            return "AWAITING_INPUT", f"{agent} asked, and nobody answered in {task.input_timeout_s:g} s: {turn.error}"
+        case "not-ready":
+            return "SESSION_WRITE_FAILED", f"{agent} did not take its prompt: {turn.error}"
         case "timeout":
             return "AGENT_TIMEOUT", f"{agent} ran longer than its limit of {task.timeout_s:g} s and was ended"
         case "idle":

@@ -29,7 +29,7 @@ from coordinate_agents.graph.prompting import commit_by_of
 from coordinate_agents.graph.scope import outside
 from coordinate_agents.graph.shared import record_shared, repair_refs
 from coordinate_agents.graph.snapshot import TaskRun
-from coordinate_agents.graph.turns import resolve_agent
+from coordinate_agents.graph.turns import can_continue, resolve_agent
 from coordinate_agents.worktrees.model import CommitRequest, Examination, SharedState, branch_name
 
 _PATHS_SHOWN = 20
@@ -39,7 +39,7 @@ async def verify(context: Context, effect: Verify) -> Event:
     """TaskJudged about the head that was read."""
     subtask = effect.subtask
     context.record(VerificationStarted(subtask, effect.by))
-    can_continue = await _commit_leftovers(context, subtask)
+    continues = await _commit_leftovers(context, subtask)
     crash_point("verify.committed")
     run, task = context.run(subtask), context.task(subtask)
     assert run.base is not None
@@ -62,7 +62,7 @@ async def verify(context: Context, effect: Verify) -> Event:
         checks = await run_checks(context, run, checks_of(context, task), seen)
         facts = (*facts, evidence.check_fact(checks, commit=seen.head), await _reread(context, run, seen, checks))
     verdict = evidence.judge(facts, commit=seen.head)
-    return await _judged(context, run, task, seen, checks, verdict, can_continue=can_continue)
+    return await _judged(context, run, task, seen, checks, verdict, can_continue=continues)
 
 
 def _survey(context: Context, run: TaskRun) -> tuple[SharedState, Mapping[str, CommitId], Examination]:
@@ -84,7 +84,7 @@ async def _commit_leftovers(context: Context, subtask: SubtaskId) -> bool:
     agent = resolve_agent(context, run)
     by = commit_by_of(context, run, agent.commit_by)
     if by == "agent" or task.expect == "nothing":
-        return agent.can_continue
+        return can_continue(run, agent)
     request = CommitRequest(
         worktree=run.worktree,
         frozen=context.frozen,
@@ -102,7 +102,7 @@ async def _commit_leftovers(context: Context, subtask: SubtaskId) -> bool:
     if made.commit is not None:
         left = tuple(f"{path}: {why}" for path, why in made.left_out[:_PATHS_SHOWN])
         context.record(CommitMade(subtask, CommitId(made.commit), left))
-    return agent.can_continue
+    return can_continue(run, agent)
 
 
 async def _reread(context: Context, run: TaskRun, seen: Examination, checks: Sequence[CheckOutcome]) -> Fact:

@@ -101,7 +101,7 @@ def _status(
     tasks = sorted(document["tasks"], key=lambda task: task["id"])
     frontier = _frontier(tasks, runs)
     blockers = frontier.all_blockers()
-    subtasks = [_subtask(task, runs.get(task["id"], {}), frontier, blockers, driver, now) for task in tasks]
+    subtasks = [_subtask(row.id, task, runs.get(task["id"], {}), frontier, blockers, driver, now) for task in tasks]
     for subtask in subtasks:
         conflict = runs.get(subtask["id"], {}).get("conflict")
         if conflict and subtask["state"] == "BLOCKED":
@@ -154,6 +154,7 @@ def _driver(driver: "Holder | None") -> dict[str, Any] | None:
 
 
 def _subtask(
+    graph: str,
     task: Mapping[str, Any],
     run: Mapping[str, Any],
     frontier: Frontier,
@@ -178,13 +179,14 @@ def _subtask(
         "head": run.get("head"),
         "verifiedCommit": run.get("verified_commit"),
         "summary": None,
+        "retryAt": _time(run.get("retry_at")),
         "startedAt": _time(run.get("started_at")),
         "endedAt": _time(run.get("ended_at")),
         "elapsedS": _elapsed(run, place, now),
         "evidence": evidence_json(run.get("evidence")),
         "failure": failure_json(run.get("failure")),
         "usage": None,
-        "session": _session(run),
+        "session": _session(graph, task["id"], run),
     }
 
 
@@ -231,11 +233,13 @@ def _elapsed(run: Mapping[str, Any], place: str, now: float) -> float | None:
     return None if ended is None else round(max(0.0, ended - started), 3)
 
 
-def _session(run: Mapping[str, Any]) -> dict[str, Any] | None:
+def _session(graph: str, subtask: str, run: Mapping[str, Any]) -> dict[str, Any] | None:
     if not run.get("session"):
         return None
     end = run.get("turn_end") or {}
     state = "busy" if run.get("session_live") else "starting"
+    if run.get("phase") == "awaiting-input" and not end:
+        state = "awaiting-input"
     if end:
         state = "failed" if end.get("cause") in ("spawn-failed", "host-lost") else "exited"
     return {
@@ -244,6 +248,9 @@ def _session(run: Mapping[str, Any]) -> dict[str, Any] | None:
         "agent": run.get("agent"),
         "worktree": (run.get("worktree") or {}).get("path"),
         "pid": run.get("session_pid"),
+        "taskId": graph,
+        "subtaskId": subtask,
+        "verifiedCommit": run.get("verified_commit"),
     }
 
 
@@ -355,7 +362,8 @@ def _subtask_attention(
     inspect = f"{PROGRAM} graph-inspect {graph} {subtask['id']}"
     since = run.get("phase_since")
     if subtask["phase"] == "awaiting-input":
-        return _item(subtask["id"], "input", run.get("reason"), since, f"{inspect} --part screen")
+        kind = "auth" if run.get("question") == "login" else "input"
+        return _item(subtask["id"], kind, run.get("reason"), since, f"{inspect} --part screen")
     if subtask["phase"] == "throttled":
         return _item(subtask["id"], "quota", run.get("reason"), since, inspect)
     if run.get("conflict") and subtask["state"] == "BLOCKED":

@@ -77,6 +77,7 @@ def _idle(subtask: str, title: str, **other: Any) -> dict[str, Any]:
         "head": None,
         "verifiedCommit": None,
         "summary": None,
+        "retryAt": None,
         "startedAt": None,
         "endedAt": None,
         "elapsedS": None,

@@ -1,0 +1,126 @@
+"""What became of subtasks, of the integration and of the graph: the frozen values that a `Snapshot` holds. Pure."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from coordinate_agents.graph.codec import from_plain, to_plain
+from coordinate_agents.graph.events import BaseConflicted, EvidenceSummary, Failure, TurnEnded
+from coordinate_agents.graph.evidence import CheckOutcome
+from coordinate_agents.graph.model import CommitId, SubtaskId
+from coordinate_agents.graph.states import IntegrationState, Phase, TaskState
+from coordinate_agents.worktrees.model import Head, Worktree
+
+# What an attempt has got to, so that a driver that comes back knows what to look for.
+Stage = Literal["", "base", "worktree", "setup", "session", "turn", "verify"]
+
+INTERRUPTED: Final = "interrupted"
+
+# A service that refuses for a while; costs no attempt.
+LIMIT_CODES: Final = frozenset({"RATE_LIMITED", "QUOTA_EXHAUSTED"})
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRun:
+    """What became of one subtask.
+
+    `attempt` counts from 1 over the whole life, `tries` since the last reset (compared with the limit), `turn` the
+    fix turns of this attempt and those that a refusing service cost (`free_turns`). `stage` is the last step whose
+    intent or result was recorded. `phase_since` and `started_at` are seconds since the epoch.
+
+    `external_session` is the agent's own conversation, `delivered` what is known of a typed prompt, `question` the kind
+    of what it asks. `can_go_on`: it has no slot and wants one. `limited_since`: its service refuses since then,
+    `limits` times in a row; cleared once a turn got through.
+    """
+
+    id: SubtaskId
+    state: TaskState = "idle"
+    phase: Phase | None = None
+    stage: Stage = ""
+    attempt: int = 0
+    tries: int = 0
+    turn: int = 0
+    free_turns: int = 0
+    agent: str | None = None
+    nonce: str | None = None
+    base: CommitId | None = None
+    reduced: tuple[Head, ...] = ()
+    first_refs_blob: str | None = None
+    refs_blob: str | None = None
+    worktree: Worktree | None = None
+    baseline: tuple[str, ...] = ()
+    session: str | None = None
+    session_live: bool = False
+    session_pid: int | None = None
+    marker: str | None = None
+    command: tuple[str, ...] = ()
+    feedback: str = ""
+    turn_end: TurnEnded | None = None
+    external_session: str | None = None
+    delivered: str = ""
+    question: str = ""
+    can_go_on: bool = False
+    retry_at: float | None = None
+    limited_since: float | None = None
+    limits: int = 0
+    command_session: str | None = None
+    command_marker: str | None = None
+    head: CommitId | None = None
+    verified_commit: CommitId | None = None
+    certificate: str | None = None
+    evidence: EvidenceSummary | None = None
+    summary: str | None = None
+    failure: Failure | None = None
+    reason: str | None = None
+    conflict: BaseConflicted | None = None
+    started_at: float | None = None
+    phase_since: float | None = None
+    ended_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Integration:
+    state: IntegrationState = "none"
+    heads: tuple[Head, ...] = ()
+    commit: CommitId | None = None
+    tree: str | None = None
+    worktree: Worktree | None = None
+    pair: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    applied: tuple[Head, ...] = ()
+    checks: tuple[CheckOutcome, ...] = ()
+    failure: Failure | None = None
+    command_session: str | None = None
+    command_marker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSummary:
+    """Graph-level state. `shared_changes` is what somebody did to the shared git state since `shared_blob`."""
+
+    base: CommitId | None = None
+    was_started: bool = False
+    driver_pid: int | None = None
+    driven_since: float | None = None
+    ended_reason: str | None = None
+    shared_blob: str | None = None
+    shared_changes: tuple[str, ...] = ()
+    shared_fingerprint: str | None = None
+    shared_since: float | None = None
+    integration: Integration = field(default_factory=Integration)
+
+
+def run_to_row(run: TaskRun) -> str:
+    return json.dumps(to_plain(run), separators=(",", ":"), ensure_ascii=False)
+
+
+def run_from_row(row: str) -> TaskRun:
+    return from_plain(TaskRun, json.loads(row))
+
+
+def summary_to_row(summary: GraphSummary) -> str:
+    return json.dumps(to_plain(summary), separators=(",", ":"), ensure_ascii=False)
+
+
+def summary_from_row(row: str) -> GraphSummary:
+    return from_plain(GraphSummary, json.loads(row)) if row else GraphSummary()

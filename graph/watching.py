@@ -1,0 +1,211 @@
+"""One running turn, watched: its prompt is typed, its questions are shown, its end is awaited.
+
+What is seen here is recorded as a phase; nothing here proves that work was done. A question is never answered by the
+Runtime: a person answers in the Session, or the deadline ends it. A login screen ends the turn at once, since every
+other start of that agent would meet it too. Of a program that stays, the submit file and an idle screen say that the
+turn is over; it is then closed, so that nothing changes the worktree while it is verified.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final
+
+import anyio
+
+from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.errors import GraphError
+from coordinate_agents.graph.events import PhaseChanged
+from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.planner import WITHOUT_SLOT
+from coordinate_agents.graph.states import Phase
+from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.sessions.model import Question, ResolvedAgent, SessionEnd, SessionId
+
+# A turn that is tried again after a refusal and works for so long got through.
+PROBE_S: Final = 60.0
+# One wait for output; the submit file is looked for at least this often.
+_OUTPUT_WAIT_MS: Final = 5000
+_TAIL_BYTES: Final = 16 << 10
+_NOTE_CHARACTERS: Final = 1000
+
+
+class Watch:
+    """The turn of one subtask. `cause` is why it was ended from here, None when it was not; `detail` says more."""
+
+    def __init__(self, context: Context, subtask: SubtaskId, agent: ResolvedAgent | None) -> None:
+        self._context = context
+        self._subtask = subtask
+        self._agent = agent
+        self._session = SessionId(context.run(subtask).session or "")
+        self.cause: str | None = None
+        self.detail = ""
+
+    async def until_end(self) -> SessionEnd:
+        """Watch until the agent's process ended. Raises: SessionError, and GraphError from recording."""
+        ended: list[SessionEnd] = []
+        failed: list[SessionError | GraphError] = []
+
+        async def wait() -> None:
+            try:
+                ended.append(await self._context.sessions.wait(self._session))
+            except SessionError as error:
+                failed.append(error)
+            group.cancel_scope.cancel()
+
+        async def beside(work: Callable[[], Awaitable[None]]) -> None:
+            try:
+                await work()
+            except SessionError:
+                return  # the Session is gone or silent, and its end is waited for
+            except GraphError as error:
+                failed.append(error)
+                group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            for work in self._works():
+                group.start_soon(beside, work)
+        if failed:
+            raise failed[0]
+        return ended[0]
+
+    async def take_slot(self) -> None:
+        """Wait for the slot that a question gave back, before what follows takes the machine."""
+        while self._phase in WITHOUT_SLOT:
+            # Whoever holds it says by itself when it may go on.
+            if self._phase != "held" and not self._context.run(self._subtask).can_go_on:
+                self._record(self._phase, can_go_on=True)
+            else:
+                await self._context.next_change()
+
+    # --- side by side
+
+    def _works(self) -> Iterator[Callable[[], Awaitable[None]]]:
+        yield self._questions
+        if self._context.run(self._subtask).limited_since is not None:
+            yield self._probe
+        if self._agent is not None and self._agent.mode == "interactive":
+            yield self._converse
+
+    async def _probe(self) -> None:
+        """After a refusal: it works, so its agent's other subtasks may go on."""
+        await anyio.sleep(PROBE_S)
+        if self._phase == "working":
+            self._record("working")
+
+    # --- questions
+
+    async def _questions(self) -> None:
+        asked = await self._left_over()
+        while self.cause is None:
+            if asked is None:
+                asked = await self._context.sessions.question_change(self._session, None)
+            if asked is None:
+                continue
+            if self._phase == "held":
+                asked = await self._after_hold()
+                continue
+            self._show(asked)
+            if await self._may_wait(asked):
+                asked = await self._answered(asked)
+                if asked is None and self.cause is None:
+                    await self.take_slot()
+
+    async def _left_over(self) -> Question | None:
+        """What is still asked of that which an earlier driver recorded."""
+        if self._phase != "awaiting-input":
+            return None
+        asked = await self._context.sessions.question(self._session)
+        if asked is None:
+            await self.take_slot()
+        return asked
+
+    async def _after_hold(self) -> Question | None:
+        """A person sits at the terminal: nothing is shown or ended before they left. What is asked then."""
+        while self._phase == "held":
+            await self._context.next_change()
+        return await self._context.sessions.question(self._session)
+
+    def _show(self, question: Question) -> None:
+        run, note = self._context.run(self._subtask), question.text[-_NOTE_CHARACTERS:]
+        if run.phase != "awaiting-input" or run.reason != note or run.can_go_on:
+            self._context.record(PhaseChanged(self._subtask, "awaiting-input", note, kind=question.kind))
+
+    async def _may_wait(self, question: Question) -> bool:
+        """Whether a person is waited for; otherwise the Session is ended."""
+        if question.kind == "login":
+            await self._end("login", question.text)
+        elif self._context.on_input == "fail":
+            await self._end("input", question.text)
+        return self.cause is None
+
+    async def _answered(self, question: Question) -> Question | None:
+        """The next question, or None when this one is gone, or when nobody answered in time (then `cause` is set)."""
+        run, task = self._context.run(self._subtask), self._context.task(self._subtask)
+        waited = self._context.clock.now() - (run.phase_since or 0.0)
+        with anyio.move_on_after(max(0.0, task.input_timeout_s - waited)) as scope:
+            return await self._context.sessions.question_change(self._session, question)
+        assert scope.cancelled_caught
+        if self._phase == "held":
+            return await self._after_hold()
+        await self._end("input", question.text)
+        return None
+
+    # --- a program that stays
+
+    async def _converse(self) -> None:
+        if not await self._deliver():
+            return
+        agents, sessions, agent = self._context.agents, self._context.sessions, self._agent
+        assert agent is not None
+        last = -1
+        while self.cause is None:
+            tail = await sessions.read(self._session, max_bytes=_TAIL_BYTES)
+            if self._phase == "held":
+                await self._context.next_change()
+            elif await self._context.call(agents.has_submitted, self._session):
+                await self._end("submitted")
+            elif self._phase == "working" and tail.next_cursor == last and agents.is_idle(agent, tail.text):
+                await self._end("idle-prompt")
+            elif tail.next_cursor == last:
+                await sessions.read(self._session, cursor=tail.next_cursor, max_bytes=1024, wait_ms=_OUTPUT_WAIT_MS)
+            else:
+                # Something was printed: it is over only when nothing more comes for a while.
+                last = tail.next_cursor
+                await anyio.sleep(agents.idle_s(agent))
+
+    async def _deliver(self) -> bool:
+        """Type the prompt, once. "unknown" is recorded before: whoever comes back after a crash types no second one."""
+        assert self._agent is not None
+        if self._agent.delivery != "paste":
+            return True
+        while self._context.run(self._subtask).delivered in ("", "false"):
+            prompt = await self._context.call(self._context.agents.typed, self._session)
+            self._record(self._phase, delivered="unknown")
+            result = await self._context.sessions.write(self._session, prompt, submit=True)
+            self._record(self._phase, delivered=result.delivered)
+            if result.delivered != "false":
+                break
+            if self._phase not in WITHOUT_SLOT:
+                await self._end("not-ready", result.reason)
+                return False
+            # It asks something before it can take a prompt; a person answers first.
+            while self._phase in WITHOUT_SLOT:
+                await self._context.next_change()
+        return True
+
+    # --- records
+
+    @property
+    def _phase(self) -> Phase:
+        return self._context.run(self._subtask).phase or "working"
+
+    def _record(self, phase: Phase, *, can_go_on: bool = False, delivered: str = "") -> None:
+        """A phase that keeps what is asked, where it is the present one."""
+        run = self._context.run(self._subtask)
+        is_same = phase == run.phase
+        kind, can_go_on = (run.question, can_go_on or run.can_go_on) if is_same else ("", can_go_on)
+        self._context.record(PhaseChanged(self._subtask, phase, kind=kind, can_go_on=can_go_on, delivered=delivered))
+
+    async def _end(self, cause: str, detail: str = "") -> None:
+        self.cause, self.detail = cause, detail
+        await self._context.sessions.close(self._session)
