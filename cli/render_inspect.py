@@ -73,7 +73,7 @@ def _subtask(data: Mapping[str, Any]) -> Iterator[str]:
     subtask = data["subtask"]
     phase = f" ({subtask['phase']})" if subtask["phase"] else ""
     yield cut(f"{data['graph']['id']}/{subtask['id']}: {subtask['state']}{phase}  {cell(subtask['title'])}", width())
-    session = subtask["session"]
+    session = data.get("session") or subtask["session"]
     rows = [
         ("reason", subtask["reason"]),
         ("agent", subtask["agent"]),
@@ -87,7 +87,7 @@ def _subtask(data: Mapping[str, Any]) -> Iterator[str]:
         ("head", subtask["head"]),
         ("verified", subtask["verifiedCommit"]),
         ("certificate", data.get("certificate")),
-        ("session", f"{session['id']} {session['state']}" if session else None),
+        ("session", _session(session)),
     ]
     if data["part"] is None:
         yield from table([row for row in rows if row[1] is not None], indent="  ")
@@ -103,6 +103,16 @@ def _subtask(data: Mapping[str, Any]) -> Iterator[str]:
     if refs:
         yield "kept in git:"
         yield from table([(short(commit), name) for name, commit in refs.items()], indent="  ")
+
+
+def _session(session: Mapping[str, Any] | None) -> str | None:
+    """Its id, state, program and process, as far as they are known."""
+    if session is None:
+        return None
+    source = f" (named by {session['commandSource']})" if session.get("commandSource") else ""
+    program = f", {session['resolvedCommand']}{source}" if session.get("resolvedCommand") else ""
+    process = f", process {session['pid']}" if session["pid"] else ""
+    return f"{session['id']} {session['state']}{program}{process}"
 
 
 def _evidence(evidence: Mapping[str, Any] | None, data: Mapping[str, Any], *, told: str | None) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from typing import Literal
 
 import anyio
 
@@ -17,6 +18,7 @@ from coordinate_agents.graph.errors import (
     EXIT_TIMED_OUT,
 )
 from coordinate_agents.graph.events import DriveEnded, DriveStarted
+from coordinate_agents.graph.holding import Holds
 from coordinate_agents.graph.model import GraphId, SubtaskId
 from coordinate_agents.graph.observe import look_at_running
 from coordinate_agents.graph.operations.leaving import Ending, Leaving
@@ -24,7 +26,7 @@ from coordinate_agents.graph.operations.loading import load_snapshot
 from coordinate_agents.graph.operations.recorded import recorded_config
 from coordinate_agents.graph.operations.serving import serve_requests
 from coordinate_agents.graph.runtime import Runtime
-from coordinate_agents.graph.snapshot import Snapshot
+from coordinate_agents.graph.snapshot import Snapshot, TaskRun
 from coordinate_agents.graph.stopping import stop_all
 from coordinate_agents.graph.store.blobs import Blobs
 from coordinate_agents.graph.store.inbox import RequestInbox
@@ -34,12 +36,16 @@ from coordinate_agents.graph.store.rows import RequestResult
 
 @dataclass(frozen=True, slots=True)
 class DriveRequest:
-    """`deadline_s`: leave after so long. `stop_on_exit`: close the agents when leaving early."""
+    """`deadline_s`: leave after so long. `stop_on_exit`: close the agents when leaving early.
+
+    `on_input`: whether a question of an agent waits for a person or ends its subtask.
+    """
 
     options: DriveOptions
     retry_failed: bool = False
     deadline_s: float | None = None
     stop_on_exit: bool = False
+    on_input: Literal["wait", "fail"] = "wait"
 
 
 def drive_graph(runtime: Runtime, graph_id: str, request: DriveRequest) -> tuple[Snapshot, Ending]:
@@ -53,6 +59,7 @@ def drive_graph(runtime: Runtime, graph_id: str, request: DriveRequest) -> tuple
 
 async def _drive(runtime: Runtime, graph_id: str, lease: Lease, request: DriveRequest) -> tuple[Snapshot, Ending]:
     context = open_context(runtime, graph_id, lease.generation)
+    context.on_input = request.on_input
     engine = Engine(context, request.options)
     runtime.progress.begin(context.snapshot)
     ending: Ending = "ended"
@@ -69,13 +76,14 @@ async def _run(engine: Engine, inbox: RequestInbox, request: DriveRequest) -> En
     context = engine.context
     leaving = Leaving(engine)
     async with anyio.create_task_group() as group:
+        holds = Holds(context, group)
         group.start_soon(leaving.hear_signals)
-        group.start_soon(serve_requests, engine, inbox, leaving)
+        group.start_soon(serve_requests, engine, inbox, leaving, holds)
         if request.deadline_s is not None:
             group.start_soon(leaving.after, request.deadline_s)
         if context.progress.wants_output:
             group.start_soon(_watch_output, context)
-        await engine.run(lambda engine: _begin(engine, retry_failed=request.retry_failed))
+        await engine.run(lambda engine: _begin(engine, holds, retry_failed=request.retry_failed))
         await leaving.wait_for_second_thought()
         group.cancel_scope.cancel()
     ending, stops = leaving.ending, leaving.stops
@@ -123,13 +131,15 @@ def _hold_starts(context: Context, config: Config) -> str:
     return ""
 
 
-async def _begin(engine: Engine, *, retry_failed: bool) -> None:
+async def _begin(engine: Engine, holds: Holds, *, retry_failed: bool) -> None:
     """Recover what an earlier driver left, then make ready what was interrupted (or failed, when asked)."""
     context = engine.context
     engine.apply(DriveStarted(os.getpid()))
     for run, facts in await look_at_running(context):
         if facts is not None and facts.liveness in ("lost", "ended"):
             engine.found_ended(run.id)
+        if run.phase == "held" or (facts is not None and facts.attached):
+            holds.begin(run.id, announced=False)
         match recovery.decide(run, facts):
             case recovery.GoOn(effect=effect):
                 engine.start(effect)
@@ -153,6 +163,13 @@ async def _watch_output(context: Context) -> None:
         await anyio.sleep(1.0)
 
 
+def _needs_person(run: TaskRun) -> bool:
+    """Whether going on takes a decision, an answer, a login or a quota."""
+    if run.state == "failed" and run.failure is not None:
+        return run.failure.code in ("AWAITING_INPUT", "AUTH_REQUIRED", "RATE_LIMITED", "QUOTA_EXHAUSTED")
+    return run.conflict is not None or run.phase in ("awaiting-input", "throttled")
+
+
 def exit_code_of(snapshot: Snapshot, ending: Ending, *, integrate: bool, until: SubtaskId | None = None) -> int:
     """Exit code of contract section 7 for the end of a drive; with `until`, that subtask's success is the end."""
     if ending in ("interrupted", "stopped", "handover"):
@@ -162,7 +179,7 @@ def exit_code_of(snapshot: Snapshot, ending: Ending, *, integrate: bool, until: 
     summary = snapshot.summary
     if summary.shared_changes or summary.integration.state == "conflict":
         return EXIT_NEEDS_PERSON
-    if any(run.conflict is not None or run.phase == "awaiting-input" for run in snapshot.runs.values()):
+    if any(_needs_person(run) for run in snapshot.runs.values()):
         return EXIT_NEEDS_PERSON
     if until is not None and snapshot.runs[until].state == "succeeded":
         return EXIT_DONE

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinate_agents.graph.codec import to_plain
+from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.operations import diff
 from coordinate_agents.graph.operations.events import event_json
 from coordinate_agents.graph.operations.loading import load_snapshot, pick_subtask
@@ -97,6 +98,7 @@ def _everything(runtime: Runtime, row: GraphRow, snapshot: Snapshot, run: TaskRu
             "command": list(run.command),
             "end": to_plain(run.turn_end) if run.turn_end else None,
         },
+        "session": _session(runtime, run),
         "conflict": to_plain(run.conflict) if run.conflict else None,
         "certificate": run.certificate,
         "refs": refs,
@@ -177,26 +179,51 @@ def _tail(path: str) -> dict[str, Any]:
 
 
 def _screen(runtime: Runtime, run: TaskRun) -> dict[str, Any] | None:
-    """The last output of the subtask's Session, alive or ended; None when it never had one."""
+    """The subtask's terminal while its Session lives, its last output afterwards; None when it never had a Session."""
     if run.session is None:
         return None
     if run.turn_end is not None and run.turn_end.log_path:
         return {"session": run.session, "live": False, "tail": run.turn_end.tail, "log": _tail(run.turn_end.log_path)}
     import anyio
 
-    from coordinate_agents.sessions.model import SessionId
+    try:
+        return anyio.run(_live_screen, runtime, run.session)
+    except (GraphError, SessionError) as error:
+        return {"session": run.session, "live": None, "tail": "", "note": str(error)}
+
+
+async def _live_screen(runtime: Runtime, session: str) -> dict[str, Any]:
+    from coordinate_agents.graph.operations.session_inspect import screen_of
+    from coordinate_agents.graph.operations.session_target import find
+
+    target = await find(runtime, session)
+    record = target.facts.record
+    end = record.end if record is not None else None
+    if end is None and record is not None and target.facts.liveness in ("live", "lost"):
+        screen = await screen_of(runtime, target)
+        tail = "\n".join(screen["lines"]).rstrip()
+        return {"session": session, "live": target.facts.liveness == "live", "tail": tail, "screen": screen}
+    return {
+        "session": session,
+        "live": target.facts.liveness == "live",
+        "tail": end.tail if end is not None else target.facts.last_line,
+        "log": _tail(end.log_path) if end is not None and end.log_path else None,
+    }
+
+
+def _session(runtime: Runtime, run: TaskRun) -> dict[str, Any] | None:
+    """The facts of the subtask's Session as session-status tells them; None when it never had one."""
+    if run.session is None:
+        return None
+    import anyio
+
+    from coordinate_agents.graph.operations.session_shape import session_json
+    from coordinate_agents.graph.operations.session_target import find
 
     try:
-        facts = anyio.run(runtime.sessions.look, SessionId(run.session))
-    except SessionError as error:
-        return {"session": run.session, "live": None, "tail": "", "note": str(error)}
-    end = facts.record.end if facts.record else None
-    return {
-        "session": run.session,
-        "live": facts.liveness == "live",
-        "tail": end.tail if end else facts.last_line,
-        "log": _tail(end.log_path) if end and end.log_path else None,
-    }
+        return session_json(anyio.run(find, runtime, run.session))
+    except (GraphError, SessionError):
+        return None  # its folder is gone; what the log says of it stands in `subtask.session`
 
 
 def _events(runtime: Runtime, graph: str, subtask: str | None) -> list[dict[str, Any]]:

@@ -54,6 +54,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
         retry_failed=request.retry_failed,
         deadline_s=request.deadline,
         stop_on_exit=request.stop_on_exit or is_ci,
+        on_input="fail" if request.on_input == "fail" or (is_ci and request.on_input is None) else "wait",
     )
     snapshot, ending = drive_graph(runtime, row.id, drive)
     if ending == "handover":
@@ -125,6 +126,7 @@ def _start_detached(runtime: Runtime, graph: str, request: Request, more: Sequen
         ("--until", request.until),
         ("--max-starts", request.max_starts),
         ("--deadline", request.deadline),
+        ("--on-input", request.on_input),
     ):
         if value is not None:
             words += [name, str(value)]

@@ -1,6 +1,7 @@
-"""The driver's answers to what other processes ask it (contract section 8): stop the graph or one subtask, drain."""
+"""The driver's answers to what other processes ask it (contract section 8): stop all or one subtask, drain, hold."""
 
 from coordinate_agents.graph.engine import Engine
+from coordinate_agents.graph.holding import Holds
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.operations.leaving import Leaving
 from coordinate_agents.graph.stopping import stop_all
@@ -8,11 +9,13 @@ from coordinate_agents.graph.store.inbox import RequestInbox
 from coordinate_agents.graph.store.rows import RequestResult, RequestRow
 
 
-async def serve_requests(engine: Engine, inbox: RequestInbox, leaving: Leaving) -> None:
+async def serve_requests(engine: Engine, inbox: RequestInbox, leaving: Leaving, holds: Holds) -> None:
     """Serve until cancelled. A stop of the whole graph makes the driver leave; it is answered once all is closed."""
     while True:
         for row in await inbox.next():
-            if row.kind != "stop":
+            if row.kind in ("hold", "release"):
+                _hold(holds, inbox, row)
+            elif row.kind != "stop":
                 inbox.answer(RequestResult(row.id, "refused", f"this driver does not know the request {row.kind!r}"))
             elif row.data.get("drain"):
                 engine.drain()
@@ -21,6 +24,17 @@ async def serve_requests(engine: Engine, inbox: RequestInbox, leaving: Leaving) 
                 await _stop_subtask(engine, inbox, row)
             else:
                 leaving.stop(row)
+
+
+def _hold(holds: Holds, inbox: RequestInbox, row: RequestRow) -> None:
+    subtask = SubtaskId(str(row.data["subtask"]))
+    problem = None
+    if row.kind == "hold":
+        problem = holds.begin(subtask, announced=True)
+    else:
+        holds.look(subtask)
+    words = f"{'held' if row.kind == 'hold' else 'released'} while somebody is attached"
+    inbox.answer(RequestResult(row.id, "refused" if problem else "accepted", problem or words))
 
 
 async def _stop_subtask(engine: Engine, inbox: RequestInbox, row: RequestRow) -> None:

@@ -37,14 +37,15 @@ async def _inspect(runtime: Runtime, request: Request) -> dict[str, Any]:
         "lastLine": target.facts.last_line,
         "survivors": list(target.facts.survivors),
         "subtask": subtask_json(target.subtask),
-        "screen": await _screen(runtime, target) if request.screen else None,
+        "screen": await screen_of(runtime, target) if request.screen else None,
     }
     if not request.screen:
         data |= output_json(await runtime.sessions.read(target.id, max_bytes=SHOWN_BYTES))
     return data
 
 
-async def _screen(runtime: Runtime, target: Target) -> dict[str, Any]:
+async def screen_of(runtime: Runtime, target: Target) -> dict[str, Any]:
+    """The Session's terminal as a person would see it now, or saw it last."""
     record, render = target.facts.record, runtime.render_screen
     assert record is not None and render is not None
     data, _, _, dropped = await runtime.sessions.raw_output(target.id, cursor=None)

@@ -49,6 +49,7 @@ def record_json(facts: SessionFacts, record: SessionRecord) -> dict[str, Any]:
         "subtaskId": labels.get("subtaskId"),
         "resumed": labels.get("resumed") == "true",
         "stalled": record.stalled,
+        "attached": facts.attached,
         "question": question_json(record),
     }
 
