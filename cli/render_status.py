@@ -129,6 +129,8 @@ def _next(data: Mapping[str, Any]) -> list[str]:
     running = data.get("frontier", {}).get("running", 0)
     if state == "CREATED" or running or (state == "STOPPED" and data["frontier"]["ready"]):
         return ["", f"Next: {PROGRAM} graph-run {graph}"]
+    if state == "SUCCEEDED" and all(each["verifiedCommit"] == data["graph"]["baseCommit"] for each in data["subtasks"]):
+        return ["", "Nothing to integrate: no subtask changed anything."]
     if state == "SUCCEEDED":
         return ["", f"Next: {PROGRAM} graph-integrate {graph}"]
     if state in ("FAILED", "STOPPED") and not data.get("integration"):
