@@ -326,6 +326,10 @@ class Agents(Protocol):
         """The prompt of a Session whose delivery is paste: to be typed, once."""
         ...
 
+    def says_ready(self, agent: ResolvedAgent) -> bool:
+        """Whether patterns tell when an interactive agent takes a prompt; its host then waits for them by itself."""
+        ...
+
     def is_idle(self, agent: ResolvedAgent, text: str) -> bool:
         """Whether the end of an interactive agent's output looks as if its turn were over. A trigger, never proof."""
         ...

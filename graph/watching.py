@@ -22,6 +22,9 @@ from coordinate_agents.sessions.model import Question, ResolvedAgent, SessionEnd
 
 # A turn that is tried again after a refusal and works for so long got through.
 PROBE_S: Final = 60.0
+# A program that stays and neither reads its terminal nor shows anything for so long takes no prompt.
+READY_BOUND_S: Final = 60.0
+_QUIET_S: Final = 3.0
 # One wait for output; the submit file is looked for at least this often.
 _OUTPUT_WAIT_MS: Final = 5000
 _TAIL_BYTES: Final = 16 << 10
@@ -36,6 +39,7 @@ class Watch:
         self._subtask = subtask
         self._agent = agent
         self._session = SessionId(context.run(subtask).session or "")
+        self._reads_terminal = anyio.Event()
         self.cause: str | None = None
         self.detail = ""
 
@@ -100,6 +104,11 @@ class Watch:
             if asked is None:
                 asked = await self._context.sessions.question_change(self._session, None)
             if asked is None:
+                continue
+            if asked.kind == "other" and self._takes_prompt():
+                # It reads its terminal: not a question, but what its prompt waited for.
+                self._reads_terminal.set()
+                asked = await self._context.sessions.question_change(self._session, asked)
                 continue
             if self._phase == "held":
                 asked = await self._after_hold()
@@ -173,12 +182,40 @@ class Watch:
                 last = tail.next_cursor
                 await anyio.sleep(agents.idle_s(agent))
 
+    def _takes_prompt(self) -> bool:
+        """Whether a prompt is still to be typed into a program of which no screen says that it is ready."""
+        agent = self._agent
+        return (
+            agent is not None
+            and agent.mode == "interactive"
+            and agent.delivery == "paste"
+            and self._context.run(self._subtask).delivered in ("", "false")
+            and not self._context.agents.says_ready(agent)
+        )
+
+    async def _until_ready(self) -> bool:
+        """Wait until it reads its terminal, or drew something and is quiet: what is typed earlier may be lost."""
+        with anyio.move_on_after(READY_BOUND_S):
+            last = 0
+            while not self._reads_terminal.is_set():
+                tail = await self._context.sessions.read(self._session, max_bytes=1024)
+                if last and tail.next_cursor == last:
+                    return True
+                last = tail.next_cursor
+                with anyio.move_on_after(_QUIET_S):
+                    await self._reads_terminal.wait()
+            return True
+        return False
+
     async def _deliver(self) -> bool:
         """Type the prompt, once. "unknown" is recorded before: whoever comes back after a crash types no second one."""
         assert self._agent is not None
         if self._agent.delivery != "paste":
             return True
         while self._context.run(self._subtask).delivered in ("", "false"):
+            if self._takes_prompt() and not await self._until_ready():
+                await self._end("not-ready", f"it was not ready after {READY_BOUND_S:g} s")
+                return False
             prompt = await self._context.call(self._context.agents.typed, self._session)
             self._record(self._phase, delivered="unknown")
             result = await self._context.sessions.write(self._session, prompt, submit=True)

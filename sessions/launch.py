@@ -168,6 +168,10 @@ class Agents:
         """The prompt of a Session whose delivery is paste: to be typed, once."""
         return _read_text(self._sessions_root / session_id / PROMPT_NAME, MAX_PASTE_BYTES)
 
+    def says_ready(self, agent: ResolvedAgent) -> bool:
+        """Whether patterns tell when an interactive agent takes a prompt."""
+        return bool(_interactive(agent).input.ready)
+
     def is_idle(self, agent: ResolvedAgent, text: str) -> bool:
         """Whether the end of an interactive agent's output looks as if its turn were over."""
         return is_idle(text, _interactive(agent))

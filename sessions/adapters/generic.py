@@ -16,5 +16,5 @@ _QUESTIONS = (
 ADAPTER = Adapter(
     name="generic",
     questions=_QUESTIONS,
-    interactive=Interactive(input=InputRules(paste="auto", pause_s=0.5, questions=_QUESTIONS)),
+    interactive=Interactive(input=InputRules(paste="auto", pause_s=0.5, questions=_QUESTIONS, silent_s=2.0)),
 )
