@@ -148,7 +148,16 @@ def test_a_running_subtask_shows_phase_worktree_and_session() -> None:
         base=BASE,
         startedAt="1970-01-01T00:16:41.000Z",
         elapsedS=99.0,
-        session={"id": "g.a.a1", "state": "busy", "agent": "coder", "worktree": "/trees/a", "pid": 42},
+        session={
+            "id": "g.a.a1",
+            "state": "busy",
+            "agent": "coder",
+            "worktree": "/trees/a",
+            "pid": 42,
+            "taskId": "g",
+            "subtaskId": "a",
+            "verifiedCommit": None,
+        },
     )
 
 
