@@ -9,8 +9,8 @@ import os
 import signal
 import stat
 import subprocess
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ import anyio
 import anyio.to_thread
 
 from coordinate_agents.sessions import asking, custodian, exchange, process, reading, starting, strays
+from coordinate_agents.sessions.attachment import Attachment
 from coordinate_agents.sessions.connection import HostConnection, HostGone, read_token
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.forking import ForkedHost, ForkServer, HostProcess
@@ -118,7 +119,9 @@ class SessionHosts:
                     return self._no_answer(session_id)
                 record = seen.record and replace(seen.record, stalled=bool(answer.get("stalled")))
                 total = int(answer.get("output_bytes", 0))
-                return SessionFacts("live", record, str(answer.get("last_line", "")), output_bytes=total)
+                return SessionFacts(
+                    "live", record, str(answer.get("last_line", "")), (), total, bool(answer.get("attached"))
+                )
             case "foreign":
                 return SessionFacts("foreign", seen.record)
             case "absent":
@@ -226,6 +229,29 @@ class SessionHosts:
     async def resize(self, session_id: SessionId, columns: int, rows: int) -> None:
         """Give the terminal another size; the program gets SIGWINCH. Raises as `write`."""
         await self._input(session_id, "resize", columns=columns, rows=rows)
+
+    @asynccontextmanager
+    async def attach(self, session_id: SessionId, *, is_writing: bool) -> AsyncIterator[Attachment]:
+        """Join a terminal to the Session's; leaving the context detaches and ends nothing. Raises as `write`."""
+        seen = self._see(session_id)
+        if seen.custody in ("ended", "free"):
+            raise SessionError(
+                "SESSION_WRITE_FAILED", f"Session {session_id} has ended; there is nothing to attach to."
+            )
+        if seen.custody != "held" or seen.record is None or seen.record.socket is None:
+            raise self._refusal(session_id, seen)
+        async with AsyncExitStack() as stack:
+            try:
+                with anyio.fail_after(self._look_bound_s):
+                    connection = HostConnection(seen.record.socket, read_token(self._path(session_id)))
+                    host = await stack.enter_async_context(connection)
+                    answer = await host.ask("attach", writing=is_writing)
+            except (HostGone, TimeoutError) as error:
+                _nudge(seen.record)
+                raise self._silent(session_id) from error
+            if not answer.get("ok"):
+                raise SessionError("SESSION_WRITE_FAILED", f"Session {session_id}: {answer.get('error')}.")
+            yield Attachment(session_id, host)
 
     async def list(self) -> tuple[SessionFacts, ...]:
         """Every Session of this folder, in order of their ids."""

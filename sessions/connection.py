@@ -46,17 +46,16 @@ class HostConnection:
 
     async def ask(self, operation: str, **fields: Any) -> dict[str, Any]:
         """Send one request and return its answer; events that come between are kept for `event`."""
-        assert self._stream is not None
-        message = {"v": VERSION, "id": operation, "op": operation, "token": self._token, **fields}
-        try:
-            await self._stream.send(json.dumps(message).encode("ascii") + b"\n")
-        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            raise HostGone(str(error)) from error
+        await self._send({"v": VERSION, "id": operation, "op": operation, "token": self._token, **fields})
         while True:
             answer = await self._line()
             if "event" not in answer:
                 return answer
             self._events.append(answer)
+
+    async def tell(self, operation: str, **fields: Any) -> None:
+        """Send one request that is not answered, so that another task may read events meanwhile."""
+        await self._send({"v": VERSION, "op": operation, "token": self._token, "quiet": True, **fields})
 
     async def event(self) -> dict[str, Any]:
         """The next event, in order."""
@@ -66,6 +65,13 @@ class HostConnection:
             message = await self._line()
             if "event" in message:
                 return message
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        assert self._stream is not None
+        try:
+            await self._stream.send(json.dumps(message).encode("ascii") + b"\n")
+        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            raise HostGone(str(error)) from error
 
     async def _line(self) -> dict[str, Any]:
         assert self._stream is not None

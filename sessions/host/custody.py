@@ -21,7 +21,6 @@ from coordinate_agents.sessions.host.records import Record
 from coordinate_agents.sessions.host.requests import Requests
 from coordinate_agents.sessions.host.server import Client, Message, Server
 from coordinate_agents.sessions.host.terminal import Pipe, Terminal
-from coordinate_agents.sessions.host.typing import Rules
 
 _READ_BYTES = 65536
 # Reads of one turn of the loop; then clients and deadlines get their turn, also in a flood.
@@ -54,7 +53,9 @@ class Limits:
 class Custody:
     """`run` returns when the final record is written and clients were told."""
 
-    def __init__(self, record: Record, output: Output, limits: Limits, log_path: str, rules: Rules) -> None:
+    def __init__(
+        self, record: Record, output: Output, limits: Limits, log_path: str, rules: "dict[str, object]"
+    ) -> None:
         self._record = record
         self._output = output
         self._limits = limits
@@ -70,9 +71,11 @@ class Custody:
         self._started = self._exited = self._progressed = time.monotonic()
         self._progress = Progress()
         self._stalled = False
+        self._asked_at: float | None = None  # since when a question waits for somebody
+        self._waited_s = 0.0
         self._output_open = False
         self._saved_total = 0
-        self._requests = Requests(output, rules)
+        self._requests = Requests(record, output, rules)
         self._timers = {"socket": 0.0, "activity": 0.0, "reopened": float("inf"), "settle": float("inf")}
         self._watch_signals()
 
@@ -152,9 +155,9 @@ class Custody:
         limits = self._limits
         if self._ending is not None:
             times += [self._next_step, self._ending.deadline]
-        elif self._status is None:
+        elif self._status is None and self._asked_at is None:
             if limits.timeout_s is not None:
-                times.append(self._started + limits.timeout_s)
+                times.append(self._started + self._waited_s + limits.timeout_s)
             if limits.idle_timeout_s is not None and not self._stalled:
                 times.append(self._progressed + limits.idle_timeout_s)
         return min(times)
@@ -163,7 +166,7 @@ class Custody:
         if self._ending is not None:
             if now >= self._next_step and self._reap():
                 self._next_step = self._ending.step(now)
-        elif self._status is None:
+        elif self._status is None and self._asked_at is None:
             self._on_deadline(now)
         if now >= self._timers["socket"]:
             self._timers["socket"] = now + _SOCKET_CHECK_S
@@ -175,6 +178,8 @@ class Custody:
                 self._saved_total = self._output.total
                 self._record.changed(last_activity_at=time.time())
         self._requests.on_time(now)
+        if self._requests.asking.look(now) and self._ending is None:
+            self._set_question(now)
         if now >= self._timers["settle"]:
             self._timers["settle"] = float("inf")
             self._output.settle()
@@ -184,13 +189,26 @@ class Custody:
 
     def _on_deadline(self, now: float) -> None:
         limits = self._limits
-        if limits.timeout_s is not None and now >= self._started + limits.timeout_s:
+        if limits.timeout_s is not None and now >= self._started + self._waited_s + limits.timeout_s:
             self._stop("timeout", limits.close_bound_s, graceful=True)
         elif limits.idle_timeout_s is not None and now >= self._progressed + limits.idle_timeout_s:
             if limits.stop_on_idle:
                 self._stop("idle", limits.close_bound_s, graceful=True)
             elif not self._stalled:
                 self._set_stalled(True)
+
+    def _set_question(self, now: float) -> None:
+        """Note what is asked, then tell. Deadlines stand still while somebody has to answer."""
+        question = self._requests.asking.question
+        if question is not None and self._asked_at is None:
+            self._asked_at = now
+        elif question is None and self._asked_at is not None:
+            self._waited_s += now - self._asked_at
+            self._progressed += now - self._asked_at
+            self._asked_at = None
+        self._record.changed(state="running" if question is None else "awaiting-input", question=question)
+        if self._server is not None:
+            self._server.broadcast({"event": "question", "question": question})
 
     def _set_stalled(self, stalled: bool) -> None:
         self._stalled = stalled
@@ -236,6 +254,7 @@ class Custody:
     def _take_output(self, data: bytes) -> None:
         self._output.add(data)
         now = time.monotonic()
+        self._requests.printed(data, now)
         if self._timers["settle"] == float("inf"):
             self._timers["settle"] = now + _SETTLE_S
         # Progress is looked at once a second at most: it need not be finer than that, and a flood must stay cheap.
@@ -275,6 +294,7 @@ class Custody:
                     "stalled": self._stalled,
                     "last_line": self._output.last_line(),
                     "output_bytes": self._output.total,
+                    "attached": self._requests.is_attached,
                 }
             case "close":
                 asked = message.get("close")

@@ -24,7 +24,6 @@ from coordinate_agents.sessions.drivers.base import Child, NoTerminal, Start
 from coordinate_agents.sessions.host.custody import Custody, Limits
 from coordinate_agents.sessions.host.output import Output
 from coordinate_agents.sessions.host.records import Record
-from coordinate_agents.sessions.host.typing import Rules
 from coordinate_agents.sessions.process import PR_SET_CHILD_SUBREAPER, prctl
 from coordinate_agents.sessions.redact import Redactor
 
@@ -73,7 +72,7 @@ def _start(spec: dict[str, Any], umask: int, ready: int) -> Custody | None:
         stop_on_idle=spec["on_idle"] == "stop",
         close_bound_s=spec["close_bound_s"],
     )
-    custody = Custody(record, output, limits, f"{spec['folder']}/{folders.OUTPUT}", Rules(spec["input"] or {}))
+    custody = Custody(record, output, limits, f"{spec['folder']}/{folders.OUTPUT}", spec["input"] or {})
     stdin = None if spec["stdin"] is None else binascii.a2b_base64(spec["stdin"])
     start = Start(spec["executable"], spec["argv"], spec["cwd"], spec["env"], stdin, umask, spec["ptyprocess_path"])
     start.is_input_open = bool(spec["is_input_open"])

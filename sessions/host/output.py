@@ -9,13 +9,14 @@ import os
 
 from coordinate_agents.sessions import masking, spool
 from coordinate_agents.sessions.host.ring import Ring
-from coordinate_agents.sessions.plain import last_line, tail
+from coordinate_agents.sessions.plain import decode, last_line, plain, tail
 from coordinate_agents.sessions.redact import MASK, Redactor, Stream
 
 # The end of the output that is appended to a log that was cut.
 _LOG_TAIL = 64 << 10
 # What is kept of the ring when it is over, beside a log that was cut.
 _FINAL_TAIL = 1 << 20
+_PATTERN_CHARACTERS = 4 << 10
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -50,9 +51,9 @@ class Output:
     def tail(self) -> str:
         return tail(self.recent(32 << 10))
 
-    def end_text(self) -> str:
-        """The last plain 4 KiB, for patterns."""
-        return tail(self.recent(8 << 10), 4 << 10)
+    def end_text(self, max_bytes: int = 8 << 10) -> str:
+        """The last 4,096 plain characters of the last raw bytes, for patterns; blanks at the end are kept."""
+        return plain(decode(self.recent(max_bytes)))[-_PATTERN_CHARACTERS:]
 
     def last_line(self) -> str:
         return last_line(self.recent(4 << 10))

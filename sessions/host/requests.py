@@ -5,12 +5,17 @@ known what became of it. Both end: a read at its own bound, input at the typist'
 """
 
 import binascii
+import contextlib
 import os
 import time
 
 from coordinate_agents.sessions import reading
 from coordinate_agents.sessions.host import terminal as terminals
+from coordinate_agents.sessions.host.asking import Asking
+from coordinate_agents.sessions.host.attaching import Attached
 from coordinate_agents.sessions.host.output import Output
+from coordinate_agents.sessions.host.queries import Queries
+from coordinate_agents.sessions.host.records import Record
 from coordinate_agents.sessions.host.server import Client, Message, Server
 from coordinate_agents.sessions.host.typing import MAX_TEXT_BYTES, Rules, Seen, Typist, Verdict
 
@@ -18,6 +23,8 @@ MAX_WAIT_S = 25.0
 MAX_WAITING = 1024
 # Output is told of at most so often.
 _ACTIVITY_S = 0.25
+# A program that asks more at once asks for nothing.
+_MAX_ANSWERS = 16
 
 
 class Waiting:
@@ -32,12 +39,18 @@ class Waiting:
 
 
 class Requests:
-    def __init__(self, output: Output, rules: Rules) -> None:
+    def __init__(self, record: Record, output: Output, input_rules: "dict[str, object]") -> None:
+        self._record = record
         self._output = output
         self._server: Server | None = None
         self._terminal: terminals.Terminal | terminals.Pipe | None = None
         self.seen = Seen(output.end_text, lambda: output.total)
-        self._rules = rules
+        self._rules = Rules(input_rules)
+        self._attached = Attached(output)
+        self._queries = Queries()
+        self.asking = Asking(output, input_rules)
+        self._size = (40, 120)
+        self._pumped_total = 0
         self.typist: Typist | None = None
         self._waiting: list[Waiting] = []
         self._told_at = self._told_total = 0.0
@@ -45,9 +58,11 @@ class Requests:
     def serve(self, server: Server) -> None:
         self._server = server
         server.on_gone = self._gone
+        server.on_room = lambda client: self._attached.pump(server, client)
 
     def take(self, terminal: terminals.Terminal | terminals.Pipe | None) -> None:
-        self._terminal = terminal
+        self._terminal = self.asking.terminal = terminal
+        self.asking.started(time.monotonic())
         if terminal is not None:
             self.typist = Typist(terminal, self._rules, self.seen)
 
@@ -64,14 +79,34 @@ class Requests:
                 return self._interrupt()
             case "resize":
                 return self._resize(message)
+            case "attach":
+                return self._attach(client, message)
+            case "input":
+                return self._type_raw(client, message)
             case "subscribe":
                 client.wants_activity = True
                 return {"ok": True, "output_bytes": self._output.total}
             case _:
                 return {}
 
+    @property
+    def is_attached(self) -> bool:
+        return self._attached.is_writing
+
+    def printed(self, data: bytes, now: float) -> None:
+        """Look at new output: a program may have asked its terminal something, or a person."""
+        self.asking.printed(now)
+        answers = self._queries.feed(data, *self._size)
+        self.seen.is_bracketed = self._queries.is_bracketed
+        terminal = self._terminal
+        if not answers or self.is_attached or not isinstance(terminal, terminals.Terminal) or terminal.is_line_mode():
+            return  # in line mode nobody waits for an answer, and it would be taken for typed text
+        with contextlib.suppress(OSError):
+            terminal.write(b"".join(answers[:_MAX_ANSWERS]))
+
     def next_time(self) -> float:
         times = [one.until for one in self._waiting]
+        times.append(self.asking.next_time)
         if self.typist is not None:
             times.append(self.typist.next_time)
         if self._told_total != self._output.total and self._server and self._server.has_listeners_for_activity():
@@ -81,9 +116,12 @@ class Requests:
     def on_time(self, now: float) -> None:
         if self.typist is not None:
             self.typist.step(now)
+        total = self._output.total
         if self._waiting:
             self._wake(now)
-        total = self._output.total
+        if total != self._pumped_total and self._server is not None:
+            self._pumped_total = total
+            self._attached.pump_all(self._server)
         if total != self._told_total and now >= self._told_at + _ACTIVITY_S and self._server is not None:
             self._told_at, self._told_total = now, total
             self._server.broadcast({"event": "output-activity", "output_bytes": total}, activity=True)
@@ -93,6 +131,8 @@ class Requests:
         if self.typist is not None:
             self.typist.give_up("the program ended")
         self._wake(float("inf"))
+        if self._server is not None:
+            self._attached.finish(self._server)
 
     # --- output
 
@@ -136,6 +176,7 @@ class Requests:
             return {"ok": False, "error": f"more than {MAX_TEXT_BYTES} bytes"}
         if self.typist is None:
             return _verdict_fields(Verdict("false", "the Session has no terminal and no open stdin"))
+        self.asking.typed()
         self.typist.text(data, bool(message.get("submit")), self._reply_to(client, message))
         return None
 
@@ -146,6 +187,7 @@ class Requests:
         if self.typist is None or not isinstance(self._terminal, terminals.Terminal):
             return _verdict_fields(Verdict("false", "the Session has no terminal, so it takes no keys"))
         keys = [binascii.a2b_base64(str(name)) for name in names]
+        self.asking.typed()
         self.typist.keys(keys, self._reply_to(client, message))
         return None
 
@@ -155,6 +197,29 @@ class Requests:
             self._server.reply(client, message.get("id"), _verdict_fields(verdict))
 
         return done
+
+    def _attach(self, client: Client, message: Message) -> Message | None:
+        is_writing = bool(message.get("writing"))
+        if is_writing and self.typist is None:
+            return {"ok": False, "error": "the Session has no terminal to type into"}
+        cursor = message.get("cursor")
+        assert self._server is not None
+        self._attached.join(client, cursor if isinstance(cursor, int) else None, is_writing=is_writing)
+        self._server.reply(client, message.get("id"), {"ok": True, "rows": self._size[0], "columns": self._size[1]})
+        self._attached.pump(self._server, client)
+        return None
+
+    def _type_raw(self, client: Client, message: Message) -> Message | None:
+        try:
+            data = binascii.a2b_base64(str(message.get("data", "")))
+        except ValueError:
+            return {"ok": False, "error": "data is not base64"}
+        if self.typist is None or not self._attached.may_type(client):
+            return {"ok": False, "error": "not attached for writing"}
+        self.asking.typed()
+        if not self.typist.raw(data):
+            return {"ok": False, "error": "too much input is waiting for the program already"}
+        return {"ok": True}
 
     def _interrupt(self) -> Message:
         if self._terminal is None:
@@ -175,10 +240,13 @@ class Requests:
             self._terminal.resize(columns, rows)
         except OSError as error:
             return {"ok": False, "error": os.strerror(error.errno or 0)}
+        self._size = (rows, columns)
+        self._record.changed(rows=rows, columns=columns)
         return {"ok": True}
 
     def _gone(self, client: Client) -> None:
         self._waiting = [one for one in self._waiting if one.client is not client]
+        self._attached.leave(client)
 
 
 def _output_fields(result: reading.Result) -> Message:

@@ -169,7 +169,7 @@ class Server:
                 self._drop(client)
                 return
         answer = self._handle(client, message)
-        if answer is not None:
+        if answer is not None and not message.get("quiet"):
             self.send(client, {"id": message.get("id"), **answer})
 
     def send(self, client: Client, message: Message) -> None:
