@@ -111,7 +111,7 @@ class GraphSummary:
 
 
 def run_to_row(run: TaskRun) -> str:
-    return json.dumps(to_plain(run), separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(to_plain(run), separators=(",", ":"))
 
 
 def run_from_row(row: str) -> TaskRun:
@@ -119,7 +119,7 @@ def run_from_row(row: str) -> TaskRun:
 
 
 def summary_to_row(summary: GraphSummary) -> str:
-    return json.dumps(to_plain(summary), separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(to_plain(summary), separators=(",", ":"))
 
 
 def summary_from_row(row: str) -> GraphSummary:
