@@ -179,8 +179,11 @@ def _changes(changes: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _safe(text: str) -> list[str]:
-    """A diff line by line: tabs stay readable, everything else that would act on the terminal is shown."""
-    return [cell(line.replace("\t", "    ")) for line in text.splitlines()]
+    """A diff line by line: tabs stay readable, everything else that would act on the terminal is shown.
+
+    A line ends where git ends it: a CR or U+2028 inside one would begin a line that looks like none of the diff's.
+    """
+    return [cell(line.replace("\t", "    ")) for line in text.removesuffix("\n").split("\n")]
 
 
 def _indented(lines: Sequence[str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from coordinate_agents.graph.operations.loading import pick_graph
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import holder
+from coordinate_agents.graph.text import visible
 from coordinate_agents.graph.view import iso, status_of_rows
 
 FORMAT_VERSION: Final = 1
@@ -51,7 +52,7 @@ def _dot(status: Mapping[str, Any]) -> Iterator[str]:
     yield f"digraph {_quoted(status['graph']['id'])} {{"
     yield "  rankdir=LR; node [shape=box];"
     for subtask in status["subtasks"]:
-        label = f"{subtask['id']}\n{subtask['title'][:_MAX_LABEL]}\n{subtask['state']}"
+        label = f"{subtask['id']}\n{visible(subtask['title'], limit=_MAX_LABEL)}\n{subtask['state']}"
         yield f"  {_quoted(subtask['id'])} [label={_quoted(label)}];"
     for before, after in _edges(status):
         yield f"  {_quoted(before)} -> {_quoted(after)};"

@@ -1,0 +1,264 @@
+"""Whatever agents print, name and commit: nothing of it acts on a person's terminal, through any verb.
+
+What a command writes for people is printable text and newlines, and on a terminal our own colours and cursor
+movement besides. The agents are fixtures/agents/hostile.py.
+"""
+
+import os
+import pty
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+from world import FIXTURES, World, git
+
+from coordinate_agents.graph.operations.table import VERBS
+from coordinate_agents.sessions.sequences import Control, Csi, Escape, Splitter, Text
+
+pytestmark = pytest.mark.story
+
+HOSTILE = "\x1b]52;c;UFdORUQ=\x07\x1b[2J\x9b31m\u202etxet\u200b\u2028\rINJECTED\nINJECTED"
+# In a YAML document with escapes, as somebody else's graph file would hold it.
+ESCAPED = "\\e]52;c;UFdORUQ=\\a\\e[2J\\x9b31m\\u202etxet\\u200b\\u2028\\rINJECTED\\nINJECTED"
+ONE_LINE = ESCAPED.split("\\u2028")[0]  # what a title may be
+WAYS = ("print", "names", "dirty", "staged", "branch", "summary")
+
+# Verbs that print something foreign, and the arguments to show all of it. `{}` is each subtask, then each Session.
+LOOKS = {
+    "graph-status": ["plan"],
+    "graph-list": [],
+    "graph-inspect": [
+        "plan",
+        "plan {}",
+        "plan --part failure",
+        "plan {} --part failure",
+        "plan {} --part screen",
+        "plan {} --part diff",
+        "plan {} --part events",
+        "plan --part diff",
+        "plan --part events",
+    ],
+    "graph-events": ["plan", "plan {}"],
+    "graph-diff": ["plan", "plan {}"],
+    "graph-path": ["plan {}"],
+    "graph-export": ["plan", "plan --format dot", "plan --format mermaid"],
+    "graph-verify": ["plan"],
+    "graph-plan": ["{file}"],
+    "graph-validate": ["{file}"],
+    "graph-create": ["{file}"],
+    "graph-run": ["plan"],
+    "graph-wait": ["plan"],
+    "graph-integrate": ["plan"],
+    "graph-stop": ["plan"],
+    "graph-init": [],
+    "session-list": ["--all"],
+    "session-status": ["plan/{}"],
+    "session-inspect": ["plan/{}", "plan/{} --screen"],
+    "session-read": ["plan/{}"],
+    "session-write": ["plan/{} x"],
+    "session-answer": ["plan/{} --text x"],
+    "session-interrupt": ["plan/{}"],
+    "session-close": ["plan/{}"],
+    "session-attach": ["plan/{}"],
+    "setup-discover": [],
+    "doctor": [],
+}
+# These print nothing that is not the user's own words or ours.
+OTHERS = {"graph-schema", "graph-import", "session-open", "setup-configure", "setup-trust"}
+
+
+def unsafe(text: str) -> list[str]:
+    """The characters that could act, hide, or make a line look like another."""
+    return [c for c in text if c not in " \n" and unicodedata.category(c)[0] in "CZ"]
+
+
+def assert_harmless(what: str, *streams: bytes) -> None:
+    for stream in streams:
+        text = stream.decode()
+        assert unsafe(text) == [], f"{what}: {text!r}"
+        if not any(shows_output in what for shows_output in ("--part screen", "session-read", "session-inspect")):
+            assert [line for line in text.split("\n") if line.startswith("INJECTED")] == [], f"{what}: {text}"
+
+
+def assert_harmless_on_a_terminal(what: str, data: bytes) -> None:
+    """Only text, line ends, colours, and what moves and hides the cursor for the live view."""
+    for part in Splitter().feed(data):
+        match part:
+            case Text(text):
+                assert unsafe(text) == [], f"{what}: {text!r}"
+            case Control(char):
+                assert char in "\r\n", f"{what}: {char!r} in {data!r}"
+            case Csi(prefix, parameters, "", final):
+                assert (prefix, final) in {("", "m"), ("", "A"), ("", "K")} or (prefix, parameters) == ("?", "25"), part
+            case Csi() | Escape():
+                raise AssertionError(f"{what}: {part} in {data!r}")
+    for mark in (b"\x1b]", b"\x1bP", b"\x1b_", b"\x1b^", b"\x1bX", b"\xc2\x9b", b"\xc2\x9d"):
+        assert mark not in data, f"{what}: {data!r}"
+
+
+def call(world: World, *words: str, variables: dict[str, str] | None = None) -> tuple[int, bytes, bytes]:
+    done = subprocess.run(
+        world.command(*words),
+        cwd=world.root,
+        env={**world.environment, **(variables or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=120,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def call_on_a_terminal(world: World, *words: str) -> bytes:
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        world.command(*words),
+        cwd=world.root,
+        env=world.environment,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            data = os.read(ours, 65536)
+        except OSError:  # Linux: EIO when the last one who had it open closed it
+            break
+        shown += data
+    os.close(ours)
+    child.wait(60)
+    return shown
+
+
+def prepare(world: World) -> Path:
+    """The graph file; its agents and checks are hostile, and so is everything around."""
+    agent = FIXTURES / "agents" / "hostile.py"
+    printing = world.place / "check.py"
+    printing.write_text(f"import sys\nprint({HOSTILE!r}, flush=True)\nsys.exit(3)\n")
+    configured: dict[str, tuple[str | Path, ...]] = {way: (sys.executable, agent, way) for way in WAYS}
+    configured["one"] = (sys.executable, agent, "summary")
+    world.configure(configured)
+    title = f'title: "{ONE_LINE}"'
+    lines = ["id: plan", title, "subtasks:"]
+    lines += [f'  - {{id: {way}, agent: {way}, {title}, spec: "{ESCAPED}"}}' for way in WAYS]
+    lines += [
+        "  - {id: second, agent: names, spec: x}",
+        "  - {id: after, agent: names, spec: x, dependsOn: [summary, names]}",
+        f"  - {{id: checked, agent: one, spec: x, checks: [{{name: odd, run: [{sys.executable}, '{printing}']}}]}}",
+    ]
+    (world.root / "package.json").write_text(
+        '{"scripts": {"test": "x", "\\u001b[2Jtest\\u202e": "\\u001b]0;t\\u0007"}}'
+    )
+    git(world.root, "add", "package.json")
+    git(world.root, "commit", "-q", "-m", HOSTILE.replace("\n", " "))
+    return world.graph("\n".join(lines) + "\n")
+
+
+SUBTASKS = (*WAYS, "second", "after", "checked")
+
+
+def test_every_verb_is_looked_at_here() -> None:
+    assert {verb.name for verb in VERBS} == set(LOOKS) | OTHERS
+
+
+@pytest.mark.timeout(600)
+def test_nothing_that_agents_say_or_name_acts_on_a_terminal(world: World) -> None:
+    file = prepare(world)
+    code, out, err = call(world, "graph-run", str(file), "--integrate")
+    assert code == 4, (out, err)
+    assert_harmless("graph-run", out, err)
+    states = {item["id"]: item["state"] for item in world.status("plan")["subtasks"]}
+    assert states["names"] == states["second"] == states["summary"] == "SUCCEEDED", states
+    assert states["print"] == states["dirty"] == states["branch"] == states["checked"] == "FAILED", states
+    leaks = []
+    for verb, looks in LOOKS.items():
+        for look in looks:
+            for subtask in SUBTASKS if "{}" in look else ("",):
+                words = [verb, *(word.replace("{}", subtask).replace("{file}", str(file)) for word in look.split())]
+                _, out, err = call(world, *words)
+                try:
+                    assert_harmless(" ".join(words), out, err)
+                except AssertionError as leak:
+                    leaks.append(str(leak).split("\nassert")[0][:600])
+    assert leaks == [], "\n\n".join(leaks)
+
+
+@pytest.mark.timeout(600)
+def test_nothing_acts_on_a_terminal_that_is_one(world: World) -> None:
+    file = prepare(world)
+    shown = call_on_a_terminal(world, "graph-run", str(file))
+    assert b"names: verified" in shown
+    assert_harmless_on_a_terminal("graph-run", shown)
+    for words in (
+        ["graph-status", "plan"],
+        ["graph-inspect", "plan", "names"],
+        ["graph-diff", "plan", "names"],
+        ["graph-events", "plan"],
+        ["graph-inspect", "plan", "print", "--part", "screen"],
+        ["graph-inspect", "plan", "print", "--json"],
+        ["session-read", "plan/print"],
+        ["session-read", "plan/print", "--raw"],
+        ["graph-validate", HOSTILE],
+        ["doctor"],
+    ):
+        assert_harmless_on_a_terminal(" ".join(words), call_on_a_terminal(world, *words))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["graph-status", HOSTILE],
+        ["graph-inspect", "plan", HOSTILE],
+        ["graph-validate", HOSTILE],
+        ["graph-run", HOSTILE, "--integrate"],
+        ["graph-import", HOSTILE],
+        [HOSTILE],
+        [f"--{HOSTILE}"],
+        ["graph-status", f"--{HOSTILE}"],
+        ["graph-export", "--format", HOSTILE],
+        ["graph-wait", "--timeout", HOSTILE],
+        ["graph-events", "--after", HOSTILE],
+        ["--root", HOSTILE, "graph-list"],
+        ["session-status", HOSTILE],
+        ["session-read", HOSTILE],
+        ["session-attach", HOSTILE],
+        ["session-open", HOSTILE, "--agent", HOSTILE],
+        ["setup-configure", "--agent", HOSTILE, "--command", HOSTILE],
+        ["setup-trust", "--digest", HOSTILE],
+    ],
+)
+def test_errors_repeat_words_harmlessly(world: World, words: list[str]) -> None:
+    _, out, err = call(world, *words)
+    assert_harmless(repr(words), out, err)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'"{ESCAPED}": 1',
+        f'id: "{ESCAPED}"',
+        f'subtasks: [{{id: "{ESCAPED}", spec: x, dependsOn: "{ESCAPED}"}}]',
+        f'subtasks: [{{id: a, spec: x, "{ESCAPED}": 2, checks: [{{name: "{ESCAPED}", run: "{ESCAPED}"}}]}}]',
+        f'subtasks: [{{id: a, spec: x, writes: "{ESCAPED}", agent: "{ESCAPED}"}}]',
+        f'base: "{ESCAPED}"\nsubtasks: [{{id: a, spec: x}}]',
+    ],
+)
+def test_problems_of_a_graph_file_are_told_harmlessly(world: World, text: str) -> None:
+    file = world.graph(text + "\n")
+    for verb in ("graph-validate", "graph-plan", "graph-run"):
+        _, out, err = call(world, verb, str(file))
+        assert_harmless(f"{verb} {text}", out, err)
+
+
+def test_problems_of_a_configuration_are_told_harmlessly(world: World) -> None:
+    world.configure({"one": (HOSTILE,)})
+    for verb in ("setup-discover", "doctor", "graph-list"):
+        _, out, err = call(world, verb)
+        assert_harmless(verb, out, err)
+    world.configure_text(f'"{ESCAPED}": 1\nagents: {{"{ESCAPED}": {{adapter: "{ESCAPED}"}}}}\n')
+    _, out, err = call(world, "setup-discover")
+    assert_harmless("setup-discover", out, err)
