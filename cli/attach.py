@@ -24,12 +24,14 @@ import anyio
 
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.text import visible
+from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.terminal import Filter
 
 _ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 _SIGNALS: Final = (*_ENDING, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
 _LETTERS: Final = frozenset("abcdefghklnopqrstuvwxyz]\\^_")
 _CTRL_C: Final = b"\x03"
+_END_SHOWN_S: Final = 2.0
 _READ_BYTES: Final = 16384
 # A terminal that takes nothing for so long (Ctrl-S, a dead connection) is left without the last words.
 _LAST_WORDS_S: Final = 1.0
@@ -144,10 +146,18 @@ class _Visit:
             found = [place for key in self._keys if (place := data.find(key)) >= 0]
             typed = data[: min(found)] if found else data
             if typed and self._is_writing:
-                await self._attachment.send(typed)
+                await self._send(typed)
             if found:
                 break
         scope.cancel()
+
+    async def _send(self, typed: bytes) -> None:
+        try:
+            await self._attachment.send(typed)
+        except SessionError:
+            # A Session that has just ended hears nothing any more, and its end is about to be shown.
+            await anyio.sleep(_END_SHOWN_S)
+            raise
 
     async def _heed(self, signals: AsyncIterator[signal.Signals], scope: anyio.CancelScope) -> None:
         async for number in signals:

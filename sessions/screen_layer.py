@@ -84,10 +84,10 @@ class Layer(Screen):
 
     def draw(self, data: str) -> None:
         """Characters at the cursor, which wraps at the right edge when the mode says so."""
-        if self._graphics[self.charset]:
-            data = data.translate(_GRAPHICS)
         # Only these are repeated: a mark alone would be added to the character that has it.
         self._last = data[-1:] if data[-1:].isascii() else ""
+        if self._graphics[self.charset]:
+            data = data.translate(_GRAPHICS)
         if data.isascii() and modes.IRM not in self.mode and modes.DECAWM in self.mode:
             self._is_joining = False
             self._draw_run(data)
