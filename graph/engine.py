@@ -72,6 +72,7 @@ class Engine:
         self._is_planning = False
         self._may_plan = False
         self._has_integrated = False
+        self._is_undone = False
         self._kept_open = 0
         self._changed = anyio.Event()
         self._group: TaskGroup | None = None
@@ -175,6 +176,10 @@ class Engine:
         self._integrate_when_done()
         self._notify()
 
+    def found_undone(self) -> None:
+        """The integration's branch or worktree is not as recorded any more: it is made again when one was asked for."""
+        self._is_undone = True
+
     def found_ended(self, subtask: SubtaskId) -> None:
         """Its Session ended or was lost before this drive: should that prove an interruption, it is resumed, once."""
         self._found_ended.add(subtask)
@@ -249,7 +254,7 @@ class Engine:
         if not heads:
             return  # nothing to integrate is not the same as integrated
         integration = snapshot.summary.integration
-        is_done = integration.state == "integrated" and integration.heads == heads
+        is_done = integration.state == "integrated" and integration.heads == heads and not self._is_undone
         if not is_done and not self._has_integrated:
             # Once in a drive: a conflict or a failing check would only come out the same.
             self._has_integrated = True

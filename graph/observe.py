@@ -4,6 +4,7 @@ from coordinate_agents.graph import recovery
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.sessions.model import SessionFacts, SessionId
+from coordinate_agents.worktrees.model import INTEGRATION_SLUG, branch_ref
 
 
 async def look_at_running(context: Context) -> list[tuple[TaskRun, SessionFacts | None]]:
@@ -25,6 +26,15 @@ async def look_at_running(context: Context) -> list[tuple[TaskRun, SessionFacts 
     integration = context.snapshot.summary.integration
     await close_command(context, integration.command_session, integration.command_marker)
     return found
+
+
+async def integration_stands(context: Context) -> bool:
+    """Whether the recorded integration's branch is at its commit and its worktree is in its place."""
+    integration = context.snapshot.summary.integration
+    refs = await context.call(context.worktrees.runtime_refs, context.graph_id)
+    if integration.worktree is None or refs.get(branch_ref(context.graph_id, INTEGRATION_SLUG)) != integration.commit:
+        return False
+    return await context.call(context.worktrees.is_intact, integration.worktree) is None
 
 
 async def close_command(context: Context, session: str | None, marker: str | None) -> None:

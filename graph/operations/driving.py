@@ -1,5 +1,6 @@
 """Drive a graph under its lease: recover, run the engine, answer requests, leave in order. Shared by the run verbs."""
 
+import gc
 import os
 from dataclasses import dataclass
 from typing import Literal
@@ -20,7 +21,7 @@ from coordinate_agents.graph.errors import (
 from coordinate_agents.graph.events import DriveEnded, DriveStarted
 from coordinate_agents.graph.holding import Holds
 from coordinate_agents.graph.model import GraphId, SubtaskId
-from coordinate_agents.graph.observe import look_at_running
+from coordinate_agents.graph.observe import integration_stands, look_at_running
 from coordinate_agents.graph.operations.leaving import Ending, Leaving
 from coordinate_agents.graph.operations.loading import load_snapshot
 from coordinate_agents.graph.operations.recorded import recorded_config
@@ -51,6 +52,8 @@ class DriveRequest:
 def drive_graph(runtime: Runtime, graph_id: str, request: DriveRequest) -> tuple[Snapshot, Ending]:
     """Take the lease, drive to the end or until told to leave, give the lease back. Raises: LEASE_HELD."""
     lease = Lease.acquire(runtime.store, graph_id, purpose="graph-run")
+    # What is loaded by now stays; the collector need not look through it again and again.
+    gc.freeze()
     try:
         return anyio.run(_drive, runtime, graph_id, lease, request)
     finally:
@@ -147,6 +150,8 @@ async def _begin(engine: Engine, holds: Holds, *, retry_failed: bool) -> None:
                 engine.apply(event)
             case recovery.Leave():
                 continue
+    if context.snapshot.summary.integration.state == "integrated" and not await integration_stands(context):
+        engine.found_undone()
     pending = recovery.continue_integration(context.snapshot)
     if pending is not None:
         engine.start(pending)

@@ -89,3 +89,16 @@ def test_subtasks_that_change_nothing_leave_nothing_to_integrate(world: World) -
     assert done.code == 0, str(done)
     assert done.data["graph"]["state"] == "SUCCEEDED"
     assert done.data["integration"] is None
+
+
+def test_integration_that_was_removed_by_hand_is_made_again(world: World) -> None:
+    first = world.run("graph-run", world.graph(PAIR), "--integrate", "--json")
+    assert first.code == 0, str(first)
+    git(world.root, "worktree", "remove", "--force", "--force", first.data["integration"]["worktree"])
+    git(world.root, "branch", "-D", "coordinate-agents/plan/integration")
+    again = world.run("graph-integrate", "plan", "--json")
+    assert again.code == 0, str(again)
+    commit = first.data["integration"]["commit"]
+    assert again.data["integration"]["commit"] == commit
+    assert git(world.root, "rev-parse", "coordinate-agents/plan/integration") == commit
+    assert world.files("coordinate-agents/plan/integration") == {"README.md": "# sample", "f-a": "a", "f-b": "b"}
