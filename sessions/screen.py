@@ -15,7 +15,7 @@ from pyte import modes
 from coordinate_agents.sessions.screen_layer import Layer
 from coordinate_agents.sessions.sequences import Control, Csi, Escape, Splitter, Text
 
-# What a host keeps by default. Of more than this only the end is drawn: a tenth of a second for 1 MiB of text.
+# What a host keeps by default. Of more than this only the end is drawn: a quarter of a second for 1 MiB of text.
 MAX_BYTES: Final = 1 << 20
 # Far more than any terminal; bounds the memory of a screen.
 MAX_SIDE: Final = 1000

@@ -39,6 +39,18 @@ def test_sequences_act_and_are_never_shown(printed: str, shown: tuple[str, ...])
     assert lines(printed) == shown
 
 
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("12345678\x1b[5G\x1b[4@", ("1234", "")),
+        ("12345678\x1b[1G\x1b[99@x", ("x", "")),
+        ("12345678ab\r\b\b!", ("12345678", "!b")),
+    ],
+)
+def test_where_tmux_parts_from_terminals_the_screen_does_not_follow(printed: str, shown: tuple[str, ...]) -> None:
+    assert lines(printed, 8, 2) == shown
+
+
 def test_text_wraps_at_the_right_edge_and_the_screen_scrolls() -> None:
     assert lines("0123456789" * 5 + "end", 10, 3) == ("0123456789", "0123456789", "end")
     assert lines("\x1b[?7l" + "0123456789abc", 10, 2) == ("012345678c", "")
