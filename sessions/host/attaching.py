@@ -17,12 +17,13 @@ _LAST_BYTES = 3 << 19
 
 
 class Stream:
-    __slots__ = ("client", "cursor", "is_writing")
+    __slots__ = ("client", "cursor", "is_answering", "is_writing")
 
-    def __init__(self, client: Client, cursor: int | None, *, is_writing: bool) -> None:
+    def __init__(self, client: Client, cursor: int | None, *, is_writing: bool, is_answering: bool) -> None:
         self.client = client
         self.cursor = cursor
         self.is_writing = is_writing
+        self.is_answering = is_answering
 
 
 class Attached:
@@ -36,8 +37,13 @@ class Attached:
     def is_writing(self) -> bool:
         return any(stream.is_writing for stream in self._streams.values())
 
-    def join(self, client: Client, cursor: int | None, *, is_writing: bool) -> None:
-        self._streams[client] = Stream(client, cursor, is_writing=is_writing)
+    @property
+    def is_answering(self) -> bool:
+        """One of them gets the program's questions to its terminal and answers them."""
+        return any(stream.is_writing and stream.is_answering for stream in self._streams.values())
+
+    def join(self, client: Client, cursor: int | None, *, is_writing: bool, is_answering: bool) -> None:
+        self._streams[client] = Stream(client, cursor, is_writing=is_writing, is_answering=is_answering)
 
     def may_type(self, client: Client) -> bool:
         stream = self._streams.get(client)

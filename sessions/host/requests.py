@@ -99,7 +99,9 @@ class Requests:
         answers = self._queries.feed(data, *self._size)
         self.seen.is_bracketed = self._queries.is_bracketed
         terminal = self._terminal
-        if not answers or self.is_attached or not isinstance(terminal, terminals.Terminal) or terminal.is_line_mode():
+        if not answers or self._attached.is_answering:
+            return
+        if not isinstance(terminal, terminals.Terminal) or terminal.is_line_mode():
             return  # in line mode nobody waits for an answer, and it would be taken for typed text
         with contextlib.suppress(OSError):
             terminal.write(b"".join(answers[:_MAX_ANSWERS]))
@@ -204,7 +206,10 @@ class Requests:
             return {"ok": False, "error": "the Session has no terminal to type into"}
         cursor = message.get("cursor")
         assert self._server is not None
-        self._attached.join(client, cursor if isinstance(cursor, int) else None, is_writing=is_writing)
+        # A filtered terminal never sees the program's questions, so they stay the host's to answer.
+        is_answering = bool(message.get("answering", True))
+        start = cursor if isinstance(cursor, int) else None
+        self._attached.join(client, start, is_writing=is_writing, is_answering=is_answering)
         self._server.reply(client, message.get("id"), {"ok": True, "rows": self._size[0], "columns": self._size[1]})
         self._attached.pump(self._server, client)
         return None
