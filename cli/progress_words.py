@@ -38,9 +38,9 @@ def describe(snapshot: Snapshot, event: Event) -> str | None:
             return f"{subtask}: verifying"
         case BaseConflicted(subtask=subtask, pair=pair, paths=paths):
             return f"{subtask}: BLOCKED: {pair[0]} and {pair[1]} do not merge in {listed(paths)}"
-        case PhaseChanged(subtask=subtask, phase="awaiting-input", note=note):
+        case PhaseChanged(subtask=subtask, phase="awaiting-input", note=note) if note:
             return f"{subtask}: WAITS FOR A PERSON: {_said(note)}"
-        case PhaseChanged(subtask=subtask, phase="throttled", note=note):
+        case PhaseChanged(subtask=subtask, phase="throttled", note=note) if note:
             return f"{subtask}: throttled: {_said(note)}"
         case TaskJudged() | AttemptFailed():
             return _ended(snapshot, event)

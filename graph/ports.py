@@ -326,12 +326,19 @@ class Agents(Protocol):
         """The prompt of a Session whose delivery is paste: to be typed, once."""
         ...
 
+    def shown(self, output: str, *, columns: int, rows: int) -> str:
+        """The last lines of the screen that the end of the raw output draws, as a person would read them."""
+        ...
+
     def says_ready(self, agent: ResolvedAgent) -> bool:
         """Whether patterns tell when an interactive agent takes a prompt; its host then waits for them by itself."""
         ...
 
-    def is_idle(self, agent: ResolvedAgent, text: str) -> bool:
-        """Whether the end of an interactive agent's output looks as if its turn were over. A trigger, never proof."""
+    def is_idle(self, agent: ResolvedAgent, output: str, *, columns: int, rows: int) -> bool:
+        """Whether an interactive agent's screen looks as if its turn were over. A trigger, never proof.
+
+        `output` is the end of the raw form. Draws the screen: slow, and only for a quiet moment.
+        """
         ...
 
     def idle_s(self, agent: ResolvedAgent) -> float:

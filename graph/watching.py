@@ -27,7 +27,8 @@ READY_BOUND_S: Final = 60.0
 _QUIET_S: Final = 3.0
 # One wait for output; the submit file is looked for at least this often.
 _OUTPUT_WAIT_MS: Final = 5000
-_TAIL_BYTES: Final = 16 << 10
+# Programs draw a screen anew in less.
+_TAIL_BYTES: Final = 64 << 10
 _NOTE_CHARACTERS: Final = 1000
 
 
@@ -40,6 +41,7 @@ class Watch:
         self._agent = agent
         self._session = SessionId(context.run(subtask).session or "")
         self._reads_terminal = anyio.Event()
+        self._asked = ""
         self.cause: str | None = None
         self.detail = ""
 
@@ -113,7 +115,7 @@ class Watch:
             if self._phase == "held":
                 asked = await self._after_hold()
                 continue
-            self._show(asked)
+            await self._show(asked)
             if await self._may_wait(asked):
                 asked = await self._answered(asked)
                 if asked is None and self.cause is None:
@@ -134,17 +136,22 @@ class Watch:
             await self._context.next_change()
         return await self._context.sessions.question(self._session)
 
-    def _show(self, question: Question) -> None:
-        run, note = self._context.run(self._subtask), question.text[-_NOTE_CHARACTERS:]
+    async def _show(self, question: Question) -> None:
+        """Record it, in the words of the screen: a dialog is drawn, and its plain output is hard to read."""
+        tail = await self._context.sessions.read(self._session, max_bytes=_TAIL_BYTES, form="raw")
+        columns, rows = await self._size()
+        shown = await self._context.call(self._context.agents.shown, tail.text, columns=columns, rows=rows)
+        self._asked = note = (shown or question.text)[-_NOTE_CHARACTERS:]
+        run = self._context.run(self._subtask)
         if run.phase != "awaiting-input" or run.reason != note or run.can_go_on:
             self._context.record(PhaseChanged(self._subtask, "awaiting-input", note, kind=question.kind))
 
     async def _may_wait(self, question: Question) -> bool:
         """Whether a person is waited for; otherwise the Session is ended."""
         if question.kind == "login":
-            await self._end("login", question.text)
+            await self._end("login", self._asked or question.text)
         elif self._context.on_input == "fail":
-            await self._end("input", question.text)
+            await self._end("input", self._asked or question.text)
         return self.cause is None
 
     async def _answered(self, question: Question) -> Question | None:
@@ -156,7 +163,7 @@ class Watch:
         assert scope.cancelled_caught
         if self._phase == "held":
             return await self._after_hold()
-        await self._end("input", question.text)
+        await self._end("input", self._asked or question.text)
         return None
 
     # --- a program that stays
@@ -168,12 +175,12 @@ class Watch:
         assert agent is not None
         last = -1
         while self.cause is None:
-            tail = await sessions.read(self._session, max_bytes=_TAIL_BYTES)
+            tail = await sessions.read(self._session, max_bytes=_TAIL_BYTES, form="raw")
             if self._phase == "held":
                 await self._context.next_change()
             elif await self._context.call(agents.has_submitted, self._session):
                 await self._end("submitted")
-            elif self._phase == "working" and tail.next_cursor == last and agents.is_idle(agent, tail.text):
+            elif self._phase == "working" and tail.next_cursor == last and await self._looks_idle(agent, tail.text):
                 await self._end("idle-prompt")
             elif tail.next_cursor == last:
                 await sessions.read(self._session, cursor=tail.next_cursor, max_bytes=1024, wait_ms=_OUTPUT_WAIT_MS)
@@ -181,6 +188,14 @@ class Watch:
                 # Something was printed: it is over only when nothing more comes for a while.
                 last = tail.next_cursor
                 await anyio.sleep(agents.idle_s(agent))
+
+    async def _size(self) -> tuple[int, int]:
+        record = (await self._context.sessions.look(self._session)).record
+        return (record.columns, record.rows) if record is not None else (120, 40)
+
+    async def _looks_idle(self, agent: ResolvedAgent, output: str) -> bool:
+        columns, rows = await self._size()
+        return await self._context.call(self._context.agents.is_idle, agent, output, columns=columns, rows=rows)
 
     def _takes_prompt(self) -> bool:
         """Whether a prompt is still to be typed into a program of which no screen says that it is ready."""
@@ -219,6 +234,8 @@ class Watch:
             prompt = await self._context.call(self._context.agents.typed, self._session)
             self._record(self._phase, delivered="unknown")
             result = await self._context.sessions.write(self._session, prompt, submit=True)
+            if self.cause is not None:
+                return False
             self._record(self._phase, delivered=result.delivered)
             if result.delivered != "false":
                 break

@@ -33,7 +33,7 @@ from coordinate_agents.sessions.model import (
     TurnRequest,
 )
 from coordinate_agents.sessions.prompt import MAX_PASTE_BYTES, check_templates, deliver, write_prompt_file
-from coordinate_agents.sessions.questions import external_session, find_limit, is_idle
+from coordinate_agents.sessions.questions import external_session, find_limit, is_idle, question_text
 
 PROMPT_NAME: Final = "prompt.md"
 SUBMIT_NAME: Final = "submit"
@@ -83,6 +83,13 @@ class Agents:
                 "INVALID_ADAPTER_CONFIG",
                 f"agent {settings.agent} uses adapter {adapter.name}, which has no command of its own.",
                 next="set `command` for the agent",
+            )
+        if settings.mode == "interactive" and adapter.interactive is None and settings.args is None:
+            raise SessionError(
+                "UNSUPPORTED_CAPABILITY",
+                f"agent {settings.agent}: adapter {adapter.name} does not know how its program is typed into.",
+                kept="nothing was started",
+                next="use mode oneshot, or write the agent's args",
             )
         args, resume = _arguments(settings, adapter)
         check_templates((*args, *(resume or ())))
@@ -172,9 +179,14 @@ class Agents:
         """Whether patterns tell when an interactive agent takes a prompt."""
         return bool(_interactive(agent).input.ready)
 
-    def is_idle(self, agent: ResolvedAgent, text: str) -> bool:
-        """Whether the end of an interactive agent's output looks as if its turn were over."""
-        return is_idle(text, _interactive(agent))
+    def shown(self, output: str, *, columns: int, rows: int) -> str:
+        """The last lines of the screen that the end of the raw output draws."""
+        return question_text(_screen(output, columns, rows))
+
+    def is_idle(self, agent: ResolvedAgent, output: str, *, columns: int, rows: int) -> bool:
+        """Whether an interactive agent's screen looks as if its turn were over. `output`: the end of the raw form."""
+        rules = _interactive(agent)
+        return bool(rules.idle) and is_idle(_screen(output, columns, rows), rules)
 
     def idle_s(self, agent: ResolvedAgent) -> float:
         """How long nothing must be printed before `is_idle` is asked."""
@@ -292,6 +304,13 @@ def _input_rules(agent: ResolvedAgent, *, has_stdin: bool) -> InputRules | None:
 
 def _interactive(agent: ResolvedAgent) -> Interactive:
     return ADAPTERS[agent.adapter].interactive or Interactive()
+
+
+def _screen(output: str, columns: int, rows: int) -> str:
+    from coordinate_agents.sessions.screen import render  # slow to load, and rarely needed
+
+    screen = render(output.encode("utf-8", "replace"), columns, rows)
+    return "\n".join(line.rstrip() for line in screen.lines).rstrip()
 
 
 def _read_text(path: Path, max_bytes: int) -> str:

@@ -14,6 +14,7 @@ from coordinate_agents.sessions.model import QuestionKind, QuestionRule
 
 # Patterns are looked for in this much of the end of the output.
 MAX_TEXT: Final = 4096
+MAX_SCREEN: Final = 64 << 10
 _QUESTION_LINES: Final = 12
 _QUESTION_CHARACTERS: Final = 600
 # A longer wait than this is not believed; the service is asked again before.
@@ -60,9 +61,9 @@ def is_ready(text: str, patterns: Sequence[str]) -> bool:
     return not patterns or any(re.search(pattern, text[-MAX_TEXT:]) for pattern in patterns)
 
 
-def is_idle(text: str, rules: Interactive) -> bool:
-    """Whether the end of the output looks as if the turn were over; False without patterns."""
-    end = text[-MAX_TEXT:]
+def is_idle(screen: str, rules: Interactive) -> bool:
+    """Whether the screen looks as if the turn were over; False without patterns."""
+    end = screen[-MAX_SCREEN:]
     if any(re.search(pattern, end) for pattern in rules.busy):
         return False
     return any(re.search(pattern, end) for pattern in rules.idle)

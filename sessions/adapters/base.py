@@ -44,9 +44,9 @@ class LimitRule:
 class Interactive:
     """The agent as a program that stays: its arguments, and how it is typed into.
 
-    `resume` None: a closed conversation cannot be taken up. `idle` are patterns of the end of the plain output, one
-    of which shows that a turn is over, once nothing more was printed for `idle_s` and `busy` is not in the same place:
-    a trigger to look, never proof.
+    `resume` None: a closed conversation cannot be taken up. `idle` are patterns of the screen, one of which shows that
+    a turn is over, once nothing more was printed for `idle_s` and no pattern of `busy` is on it: a trigger to look,
+    never proof.
     """
 
     args: tuple[str, ...] = ()

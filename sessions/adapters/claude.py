@@ -51,7 +51,7 @@ ADAPTER = Adapter(
             ready=(_COMPOSER,),
             questions=_QUESTIONS,
         ),
-        idle=(_COMPOSER,),
-        busy=(near_end(phrase("esc to interrupt"), 200),),
+        idle=(r"\n❯\s*\n─{10,}\n[^\n]*(?:\n[^\n]*){0,3}\Z",),
+        busy=(near_end(phrase("esc to interrupt"), 400),),
     ),
 )

@@ -50,6 +50,6 @@ ADAPTER = Adapter(
             questions=_QUESTIONS,
         ),
         idle=(near_end(phrase("Ask Codex to do anything")),),
-        busy=(near_end(phrase("esc to interrupt"), 200),),
+        busy=(near_end(phrase("esc to interrupt")),),
     ),
 )

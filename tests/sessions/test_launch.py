@@ -1,6 +1,8 @@
 """What an agent or a command is started with, from settings to a Launch."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,3 +106,67 @@ def test_submitted_words_are_read_bounded_and_through_no_link(tmp_path: Path) ->
     (folder / "submit").unlink()
     (folder / "submit").symlink_to("/etc/passwd")
     assert made.submitted(SessionId("g.t.a1")) == ""
+
+
+def interactive(tmp_path: Path, **more: Any) -> AgentSettings:
+    return AgentSettings(
+        **{"agent": "a", "adapter": "generic", "command": program(tmp_path), "mode": "interactive", **more}
+    )
+
+
+def test_program_that_stays_finds_its_prompt_in_a_file_and_is_typed_it_later(tmp_path: Path) -> None:
+    made = agents(tmp_path)
+    launch = made.turn(turn(tmp_path, made, interactive(tmp_path, args=("--stay",))))
+    assert launch.argv[1:] == ("--stay",)
+    assert launch.stdin is None
+    assert launch.input is not None
+    assert launch.env["COORDINATE_AGENTS_PROMPT_FILE"] == str(tmp_path / "sessions" / "g.t.a1" / "prompt.md")
+    assert made.typed(SessionId("g.t.a1")) == "Add the tables."
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"mode": None, "delivery": "paste"}, "delivery paste needs mode interactive"),
+        ({"delivery": "stdin"}, "delivery stdin ends a program that stays"),
+        ({"driver": "pipe"}, "mode interactive needs a terminal"),
+    ],
+)
+def test_combination_in_which_no_prompt_could_arrive_is_refused(
+    tmp_path: Path, more: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(SessionError, match=said) as raised:
+        agents(tmp_path).resolve(interactive(tmp_path, **more))
+    assert raised.value.code == "INVALID_ADAPTER_CONFIG"
+
+
+def test_adapter_that_cannot_be_typed_into_is_refused_as_a_program_that_stays(tmp_path: Path) -> None:
+    with pytest.raises(SessionError) as raised:
+        agents(tmp_path).resolve(interactive(tmp_path, adapter="gemini"))
+    assert raised.value.code == "UNSUPPORTED_CAPABILITY"
+
+
+def test_prompt_that_is_too_long_to_be_typed_starts_nothing(tmp_path: Path) -> None:
+    made = agents(tmp_path)
+    request = replace(turn(tmp_path, made, interactive(tmp_path)), prompt="x" * (256 * 1024 + 1))
+    with pytest.raises(SessionError, match="too long to be typed"):
+        made.turn(request)
+
+
+def test_conversation_gets_an_id_of_its_session_alone(tmp_path: Path) -> None:
+    made = agents(tmp_path)
+    settings = AgentSettings(agent="a", adapter="claude", command=program(tmp_path))
+    request = turn(tmp_path, made, settings)
+    first, other = made.turn(request), made.turn(replace(request, marker="n" * 32))
+    assert first.argv[-2] == "--session-id"
+    assert first.argv[-1] != other.argv[-1]
+    reading = made.reading(request.agent, request.session_id, marker=request.marker, tail="", has_failed=False, now=0.0)
+    assert reading.external_session == first.argv[-1]
+    again = made.turn(replace(request, is_continuation=True, external_session=reading.external_session))
+    assert again.argv[-2:] == ("--resume", first.argv[-1])
+
+
+def test_adapters_own_resume_arguments_do_not_follow_configured_arguments(tmp_path: Path) -> None:
+    made = agents(tmp_path)
+    resolved = made.resolve(AgentSettings(agent="a", adapter="claude", command=program(tmp_path), args=("-p",)))
+    assert (resolved.resume_args, resolved.can_continue) == (None, False)
