@@ -1,10 +1,11 @@
-"""Writes the pages that are made from tables of the program: verbs.md, errors.md, states.md.
+"""Writes the pages that are made from tables of the program: verbs.md, errors.md, states.md, adapters.md.
 
     python docs/generate.py
 
 `tests/cli/test_docs.py` compares the pages with what this would write.
 """
 
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -92,8 +93,16 @@ MEANINGS: Final[Mapping[str, str]] = {
 
 def pages() -> dict[str, str]:
     """Every page by file name."""
-    makers = {"verbs.md": _verbs, "errors.md": _errors, "states.md": _states}
+    makers = {"verbs.md": _verbs, "errors.md": _errors, "states.md": _states, "adapters.md": _adapters}
     return {name: "\n".join([_MADE, *make()]) + "\n" for name, make in makers.items()}
+
+
+def _adapters() -> Iterator[str]:
+    # Beside this file, which is also loaded by its path.
+    sys.path.insert(0, str(FOLDER))
+    from adapters_page import lines
+
+    yield from lines()
 
 
 def _verbs() -> Iterator[str]:

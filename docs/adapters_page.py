@@ -1,0 +1,109 @@
+"""The page adapters.md, made from the adapters themselves. Used by `generate`."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from coordinate_agents.sessions.adapters import ADAPTERS
+from coordinate_agents.sessions.adapters.base import Adapter
+
+# Sentences of a table stand on one line each.
+# ruff: noqa: E501
+
+_MODES: Final = ("ask", "edits", "allow", "deny")
+# What was run with the scripted model (fixtures/scripts/run_real_agents.py), and what is written from documentation.
+_SEEN: Final = {
+    "generic": "fixture agents, in every test",
+    "codex": "codex-cli 0.171",
+    "claude": "Claude Code 2.1",
+    "opencode": "opencode 1.18, one shot only",
+    "gemini": "not run; from its documentation",
+    "aider": "not run; from its documentation",
+}
+
+
+def lines() -> Iterator[str]:
+    yield "# Adapters"
+    yield ""
+    yield "What is known of each kind of agent, as data (`sessions/adapters/`). Configuration overrides each field on its own,"
+    yield "see [Configuration](configuration.md#agents)."
+    yield from ("", "## How a turn is started", "")
+    yield "The flags of the permission mode (default: `edits`) stand where `FLAGS` stands."
+    yield ""
+    yield "| adapter | command | one shot | a further turn | as a program that stays | tried with |"
+    yield "|---|---|---|---|---|---|"
+    for adapter in ADAPTERS.values():
+        yield _row(
+            f"`{adapter.name}`",
+            _code(adapter.command or "") or "from the configuration",
+            _one_shot(adapter, adapter.args),
+            "" if adapter.resume is None else _one_shot(adapter, adapter.resume),
+            _stays(adapter),
+            _SEEN[adapter.name],
+        )
+    yield from ("", "## Permissions", "")
+    yield f"| adapter | {' | '.join(f'`{mode}`' for mode in _MODES)} |"
+    yield f"|---|{'---|' * len(_MODES)}"
+    for adapter in ADAPTERS.values():
+        yield _row(f"`{adapter.name}`", *(_code(" ".join(adapter.permissions.get(mode, ()))) for mode in _MODES))
+    yield ""
+    yield "An empty cell adds nothing: the agent's own settings decide."
+    yield from ("", "## Prompt, commits, conversation", "")
+    yield "| adapter | prompt (one shot) | who commits | its sandbox writes a linked worktree's git dir | id of its conversation |"
+    yield "|---|---|---|---|---|"
+    for adapter in ADAPTERS.values():
+        yield _row(f"`{adapter.name}`", adapter.delivery, adapter.commit, _git_dir(adapter), _conversation(adapter))
+    yield from ("", "## What is recognised", "")
+    yield "Questions give the subtask's slot back and wait for a person (`inputTimeout`); a login ends the turn as AUTH_REQUIRED."
+    yield "None is ever answered by itself. Limits cost no attempt and hold only that agent's starts."
+    yield ""
+    yield "| adapter | questions | of a program that stays | says when it takes a prompt | refusals |"
+    yield "|---|---|---|---|---|"
+    for adapter in ADAPTERS.values():
+        interactive = adapter.interactive
+        yield _row(
+            f"`{adapter.name}`",
+            _names(rule.kind for rule in adapter.questions),
+            "" if interactive is None else _names(rule.kind for rule in interactive.input.questions),
+            "" if interactive is None else ("yes" if interactive.input.ready else "when it reads its terminal"),
+            _names(rule.code for rule in adapter.limits),
+        )
+    yield from (
+        "",
+        "Patterns are matched on the end of the output, whatever its spacing. They are triggers to look, never proof.",
+    )
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _one_shot(adapter: Adapter, args: tuple[str, ...]) -> str:
+    flags = ("FLAGS",) if adapter.permissions else ()
+    return _code(" ".join((*adapter.subcommand, *flags, *args)))
+
+
+def _stays(adapter: Adapter) -> str:
+    if adapter.interactive is None:
+        return "not built in"
+    flags = ("FLAGS",) if adapter.permissions else ()
+    first = _code(" ".join((*adapter.interactive.args, *flags))) or "no arguments"
+    resume = adapter.interactive.resume
+    return first if resume is None else f"{first}; further: {_code(' '.join((*resume, *flags)))}"
+
+
+def _git_dir(adapter: Adapter) -> str:
+    return {True: "yes", False: "no", None: "not known"}[adapter.writes_git_dir]
+
+
+def _conversation(adapter: Adapter) -> str:
+    if adapter.chooses_session:
+        return "given by the Runtime"
+    return "from its output" if adapter.session_pattern else "none"
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))
