@@ -143,12 +143,13 @@ def prepare(world: World) -> Path:
     configured["one"] = (sys.executable, agent, "summary")
     world.configure(configured)
     title = f'title: "{ONE_LINE}"'
+    check = f'{{name: "{ONE_LINE}", run: [{sys.executable}, "{printing}"]}}'
     lines = ["id: plan", title, "subtasks:"]
     lines += [f'  - {{id: {way}, agent: {way}, {title}, spec: "{ESCAPED}"}}' for way in WAYS]
     lines += [
         "  - {id: second, agent: names, spec: x}",
         "  - {id: after, agent: names, spec: x, dependsOn: [summary, names]}",
-        f"  - {{id: checked, agent: one, spec: x, checks: [{{name: odd, run: [{sys.executable}, '{printing}']}}]}}",
+        f"  - {{id: checked, agent: one, spec: x, checks: [{check}]}}",
     ]
     (world.root / "package.json").write_text(
         '{"scripts": {"test": "x", "\\u001b[2Jtest\\u202e": "\\u001b]0;t\\u0007"}}'
