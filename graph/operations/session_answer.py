@@ -83,9 +83,9 @@ async def _type(
         raise GraphError(
             "UNSUPPORTED_CAPABILITY",
             f"What {'--allow' if request.allow else '--deny'} would press in a {question['kind']} dialog of Session "
-            f"{target.id} is not known, and it is never guessed.",
+            f"{target.id} is not known, and it is never guessed: look, then choose with --option.",
             kept="the Session; nothing was typed",
-            next=f"{PROGRAM} session-inspect {target.id} --screen, then session-answer --option, or session-attach",
+            next=f"{PROGRAM} session-inspect {target.id} --screen",
             facts={"sessionId": target.id},
         )
     return await runtime.sessions.keys(target.id, _YES_NO[request.allow])

@@ -11,13 +11,15 @@ from typing import Any, Final
 import anyio
 
 from coordinate_agents.graph.errors import EXIT_DONE, EXIT_REFUSED, GraphError
-from coordinate_agents.graph.operations.session_shape import session_json
-from coordinate_agents.graph.operations.session_target import find, require_live
+from coordinate_agents.graph.operations.session_shape import question_json, session_json
+from coordinate_agents.graph.operations.session_target import PROGRAM, Target, find, require_live
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 
 MAX_TEXT_BYTES: Final = 256 << 10
 STANDARD_INPUT: Final = "-"
+# Questions that are answered by choosing, never by text.
+_DIALOGS: Final = frozenset({"trust", "login", "permission"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +59,28 @@ def given_text(text: str | None) -> str | None:
     )
 
 
+def _require_no_dialog(target: Target) -> None:
+    """Raise SESSION_STATE_CONFLICT where what submits text would answer a dialog: Enter means yes in most of them."""
+    assert target.facts.record is not None
+    question = question_json(target.facts.record)
+    if question is None or question["kind"] not in _DIALOGS:
+        return
+    raise GraphError(
+        "SESSION_STATE_CONFLICT",
+        f"Session {target.id} shows a {question['kind']} dialog; submitting text would answer it blindly.",
+        kept="the Session; nothing was typed",
+        next=f"{PROGRAM} session-inspect {target.id} --screen",
+        facts={"sessionId": target.id, "request": question["request"]},
+    )
+
+
 async def _write(
     runtime: Runtime, word: str, text: str | None, keys: tuple[str, ...], is_submitted: bool
 ) -> dict[str, Any]:
     target = await find(runtime, word)
     require_live(target)
+    if is_submitted:
+        _require_no_dialog(target)
     result = None
     if text is not None:
         result = await runtime.sessions.write(target.id, text, submit=is_submitted)

@@ -238,3 +238,16 @@ def test_attaching_without_a_terminal_is_bad_usage(opened: Open) -> None:
     done = opened.run("attach", "--json")
     assert (done.code, done.document["error"]["code"]) == (2, "INVALID_USAGE")
     assert done.document["error"]["next"] == f"coordinate-agents session-read {opened.id} --follow"
+
+
+def test_text_is_not_submitted_into_a_dialog(opened: Open) -> None:
+    opened.say("trust")
+    question = until(lambda: opened.data("status")["session"]["question"], "the dialog is seen")
+    assert question["kind"] == "trust"
+    done = opened.run("write", "do the work", "--submit", "--json")
+    assert (done.code, done.document["error"]["code"]) == (1, "SESSION_STATE_CONFLICT")
+    guess = opened.run("answer", "--request", question["request"], "--allow", "--json")
+    assert (guess.code, guess.document["error"]["code"]) == (1, "UNSUPPORTED_CAPABILITY")
+    assert "trusted=" not in opened.data("read")["output"]
+    assert opened.run("answer", "--request", question["request"], "--option", "n Enter").code == 0
+    opened.shows("trusted=n\n")

@@ -11,6 +11,7 @@ while read -r word rest; do
   case "$word" in
     quit) exit "${rest:-0}" ;;
     ask) printf 'Go on? [y/N] '; read -r answer; echo "answer=$answer" ;;
+    trust) printf 'Do you trust the files here? '; read -r answer; echo "trusted=$answer" ;;
     pwd) pwd -P ;;
     sequences) printf '\033]0;title\007\033]52;c;eA==\007\033[31mred\033[2J after\n' ;;
     env) env | grep '^COORDINATE_AGENTS_' | sort ;;
