@@ -6,35 +6,30 @@ be called from several tasks at once.
 """
 
 import os
-import signal
 import stat
 import subprocess
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import anyio
 import anyio.to_thread
 
-from coordinate_agents.sessions import asking, custodian, exchange, process, reading, starting, strays
-from coordinate_agents.sessions.attachment import Attachment
+from coordinate_agents.sessions import asking, custodian, starting, strays
 from coordinate_agents.sessions.connection import HostConnection, HostGone, read_token
+from coordinate_agents.sessions.conversation import Conversations, nudge
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.forking import ForkedHost, ForkServer, HostProcess
-from coordinate_agents.sessions.keys import bytes_of
 from coordinate_agents.sessions.model import (
     Launch,
-    Output,
-    OutputForm,
     Question,
     SessionEnd,
     SessionFacts,
     SessionId,
     SessionRecord,
-    WriteResult,
 )
 
 MAX_SESSIONS: Final = 256
@@ -43,9 +38,6 @@ LOOK_BOUND_S: Final = 1.0
 CLOSE_BOUND_RANGE_S: Final = (0.1, 60.0)
 # Beyond the close bound, for writing the record and telling it.
 _TELL_S: Final = 2.0
-MAX_WAIT_MS: Final = 25_000
-# Input is answered when it is known what became of it: readiness, typing 256 KiB, acknowledgement, each bounded there.
-INPUT_BOUND_S: Final = 180.0
 _STARTS_AT_ONCE: Final = 8
 _FIRST_RETRY_S: Final = 0.02
 _LONGEST_RETRY_S: Final = 1.0
@@ -53,15 +45,14 @@ _LONGEST_RETRY_S: Final = 1.0
 _MAX_SOCKET_DIR: Final = 80
 
 
-class SessionHosts:
+class SessionHosts(Conversations):
     """Implements the port `Sessions`. `runtime_dir` holds the sockets; None: the user's own runtime directory."""
 
     def __init__(
         self, sessions_root: Path, *, runtime_dir: Path | None = None, look_bound_s: float = LOOK_BOUND_S
     ) -> None:
-        self._root = sessions_root
+        super().__init__(sessions_root, look_bound_s)
         self.socket_dir = _usable_socket_dir(runtime_dir)
-        self._look_bound_s = look_bound_s
         self._hosts: dict[SessionId, HostProcess] = {}
         self._server = ForkServer(starting.ptyprocess_path())
         self._starters: anyio.CapacityLimiter | None = None
@@ -173,86 +164,6 @@ class SessionHosts:
         bound_s = max((record.close_bound_s for record in concerned), default=10.0)
         return strays.end(custodian.traces_of(concerned, markers=markers, paths=paths), bound_s)
 
-    # --- output and input: see `sessions.exchange` for what is promised
-
-    async def read(
-        self,
-        session_id: SessionId,
-        *,
-        cursor: int | None = None,
-        max_bytes: int = 65536,
-        max_lines: int | None = None,
-        wait_ms: int = 0,
-        form: OutputForm = "plain",
-    ) -> Output:
-        """Output from the cursor on, redacted; without a cursor the last `max_bytes`. Live, ended, or host dead.
-
-        Waits up to `wait_ms` (25,000 at most) when there is nothing yet. Raises: SESSION_NOT_FOUND,
-        SESSION_NOT_HEALTHY when a host holds the Session and does not answer.
-        """
-        limits = {"cursor": cursor, "max_bytes": max_bytes, "max_lines": max_lines, "form": form}
-        result = await self._output(session_id, limits, wait_ms)
-        return Output(
-            result.text(form),
-            result.cursor,
-            result.next_cursor,
-            result.dropped_bytes,
-            result.truncated,
-            result.ended,
-        )
-
-    async def raw_output(
-        self, session_id: SessionId, *, cursor: int | None, max_bytes: int = reading.MAX_BYTES
-    ) -> tuple[bytes, int, int, int]:
-        """Redacted raw bytes: (data, cursor, next cursor, dropped). Raises as `read`."""
-        limits = {"cursor": cursor, "max_bytes": max_bytes, "max_lines": None, "form": "raw"}
-        result = await self._output(session_id, limits, 0)
-        return result.data, result.cursor, result.next_cursor, result.dropped_bytes
-
-    async def write(self, session_id: SessionId, text: str, *, submit: bool = False) -> WriteResult:
-        """Type text, with `submit` followed by what submits it. Returns when it is known what became of it.
-
-        Raises: INVALID_USAGE, SESSION_NOT_FOUND, SESSION_NOT_HEALTHY, SESSION_WRITE_FAILED when it has ended.
-        """
-        data = exchange.checked_text(text)
-        return exchange.write_result(await self._input(session_id, "write", data=exchange.encoded(data), submit=submit))
-
-    async def keys(self, session_id: SessionId, names: Sequence[str]) -> WriteResult:
-        """Type named keys of the closed list, one by one, never as a paste. Raises as `write`."""
-        keys = [exchange.encoded(key) for key in bytes_of(names)]
-        return exchange.write_result(await self._input(session_id, "keys", keys=keys))
-
-    async def interrupt(self, session_id: SessionId) -> None:
-        """What Ctrl-C does. Raises as `write`."""
-        await self._input(session_id, "interrupt")
-
-    async def resize(self, session_id: SessionId, columns: int, rows: int) -> None:
-        """Give the terminal another size; the program gets SIGWINCH. Raises as `write`."""
-        await self._input(session_id, "resize", columns=columns, rows=rows)
-
-    @asynccontextmanager
-    async def attach(self, session_id: SessionId, *, is_writing: bool) -> AsyncIterator[Attachment]:
-        """Join a terminal to the Session's; leaving the context detaches and ends nothing. Raises as `write`."""
-        seen = self._see(session_id)
-        if seen.custody in ("ended", "free"):
-            raise SessionError(
-                "SESSION_WRITE_FAILED", f"Session {session_id} has ended; there is nothing to attach to."
-            )
-        if seen.custody != "held" or seen.record is None or seen.record.socket is None:
-            raise self._refusal(session_id, seen)
-        async with AsyncExitStack() as stack:
-            try:
-                with anyio.fail_after(self._look_bound_s):
-                    connection = HostConnection(seen.record.socket, read_token(self._path(session_id)))
-                    host = await stack.enter_async_context(connection)
-                    answer = await host.ask("attach", writing=is_writing)
-            except (HostGone, TimeoutError) as error:
-                _nudge(seen.record)
-                raise self._silent(session_id) from error
-            if not answer.get("ok"):
-                raise SessionError("SESSION_WRITE_FAILED", f"Session {session_id}: {answer.get('error')}.")
-            yield Attachment(session_id, host)
-
     async def list(self) -> tuple[SessionFacts, ...]:
         """Every Session of this folder, in order of their ids."""
         names = [path.name for path, _ in await anyio.to_thread.run_sync(custodian.every_record, self._root)]
@@ -267,43 +178,6 @@ class SessionHosts:
             for name in names:
                 group.start_soon(one, name)
         return tuple(found[name] for name in names if found[name].liveness != "absent")
-
-    async def _output(self, session_id: SessionId, limits: dict[str, Any], wait_ms: int) -> reading.Result:
-        wait_ms = min(max(wait_ms, 0), MAX_WAIT_MS)
-        seen = self._see(session_id)
-        if seen.custody == "held" and seen.record is not None:
-            bound_s = self._look_bound_s + wait_ms / 1000
-            answer = await self._ask(seen.record, session_id, "read", bound_s, wait_ms=wait_ms, **limits)
-            if answer is not None:
-                return exchange.result_of(answer)
-            seen = self._see(session_id)  # it may have ended meanwhile
-        if seen.custody == "held":
-            raise self._silent(session_id)
-        if seen.custody in ("absent", "foreign"):
-            raise self._refusal(session_id, seen)
-        return await anyio.to_thread.run_sync(partial(exchange.read_spool, self._path(session_id), **limits))
-
-    async def _input(self, session_id: SessionId, operation: str, **fields: Any) -> dict[str, Any]:
-        seen = self._see(session_id)
-        if seen.custody in ("ended", "free"):
-            raise SessionError("SESSION_WRITE_FAILED", f"Session {session_id} has ended; nothing was sent.")
-        if seen.custody != "held" or seen.record is None:
-            raise self._refusal(session_id, seen)
-        answer = await self._ask(
-            seen.record, session_id, operation, INPUT_BOUND_S, first_s=self._look_bound_s, **fields
-        )
-        if answer is None:
-            raise self._silent(session_id)
-        if not answer.get("ok"):
-            raise SessionError("SESSION_WRITE_FAILED", f"Session {session_id}: {answer.get('error')}.")
-        return answer
-
-    def _silent(self, session_id: SessionId) -> SessionError:
-        return SessionError(
-            "SESSION_NOT_HEALTHY",
-            f"The host of Session {session_id} holds the Session and does not answer.",
-            kept=str(self._path(session_id)),
-        )
 
     # --- hosts
 
@@ -329,36 +203,9 @@ class SessionHosts:
                 while (await host.event())["event"] != "ended":
                     pass
         except HostGone:
-            _nudge(record)
+            nudge(record)
             return False
         return True
-
-    async def _ask(
-        self,
-        record: SessionRecord | None,
-        session_id: SessionId,
-        operation: str,
-        bound_s: float | None = None,
-        *,
-        first_s: float | None = None,
-        **fields: Any,
-    ) -> dict[str, Any] | None:
-        """The host's answer, or None when it gives none within the bound (the look bound).
-
-        With `first_s` the host must say hello within that, so that a long bound is not spent on a stopped one.
-        """
-        if record is None or record.socket is None:
-            return None
-        answer: dict[str, Any] | None = None
-        with anyio.move_on_after(bound_s or self._look_bound_s), suppress(HostGone, TimeoutError):
-            async with HostConnection(record.socket, read_token(self._path(session_id))) as host:
-                if first_s is not None:
-                    with anyio.fail_after(first_s):
-                        await host.ask("hello")
-                answer = await host.ask(operation, **fields)
-        if answer is None:
-            _nudge(record)
-        return answer
 
     def _no_answer(self, session_id: SessionId) -> SessionFacts:
         """A silent host, unless it ended while it was asked."""
@@ -392,33 +239,6 @@ class SessionHosts:
 
     def _reap(self) -> None:
         self._hosts = {name: host for name, host in self._hosts.items() if host.poll() is None}
-
-    def _see(self, session_id: SessionId) -> custodian.Seen:
-        """What the folder says; text that is no Session id never becomes a path."""
-        if not starting.SESSION_ID.fullmatch(session_id):
-            return custodian.Seen("absent")
-        return custodian.see(self._path(session_id))
-
-    def _path(self, session_id: SessionId) -> Path:
-        return self._root / session_id
-
-    def _refusal(self, session_id: SessionId, seen: custodian.Seen) -> SessionError:
-        if seen.custody == "absent":
-            return SessionError("SESSION_NOT_FOUND", f"There is no Session {session_id}.")
-        return SessionError(
-            "SESSION_NOT_HEALTHY",
-            f"Session {session_id} belongs to another machine, container or user; its processes cannot be judged here.",
-            kept=str(self._path(session_id)),
-        )
-
-
-def _nudge(record: SessionRecord) -> None:
-    """Ask a host whose socket was removed by a cleaner to make it again now; it would see it by itself in a while."""
-    if record.host is None or record.socket is None or Path(record.socket).exists():
-        return
-    host = process.stat(record.host.pid)
-    if host is not None and host.start_ticks == record.host.start_ticks and strays.is_host(host.pid):
-        process.send(host, signal.SIGUSR1)
 
 
 def _wait_briefly(host: HostProcess) -> None:

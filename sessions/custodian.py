@@ -111,6 +111,7 @@ def traces_of(
         paths=paths,
         leaders=tuple((r.child.pid, r.child.start_ticks) for r in here if r.child is not None),
         since_ticks=min(starts, default=None),
+        cgroups=tuple(record.cgroup for record in here if record.cgroup),
     )
 
 

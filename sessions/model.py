@@ -179,7 +179,8 @@ class SessionEnd:
 class SessionRecord:
     """What the folder says. `host` and `child` are None before they exist. `end` is set in terminal states.
 
-    `degraded`: no terminal could be made, so the driver is pipe though a pty was asked for.
+    `degraded`: no terminal could be made, so the driver is pipe though a pty was asked for. `cgroup` is the folder of
+    the tree's own cgroup, empty when none could be made.
     """
 
     id: SessionId
@@ -202,6 +203,7 @@ class SessionRecord:
     question: Question | None = None
     columns: int = 120
     rows: int = 40
+    cgroup: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ def parse(raw: dict[str, Any]) -> SessionRecord:
         question=question_of(raw.get("question")),
         columns=raw.get("columns", 120),
         rows=raw.get("rows", 40),
+        cgroup=raw.get("cgroup", ""),
     )
 
 

@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from coordinate_agents.sessions import process
+from coordinate_agents.sessions import cgroup, process
 from coordinate_agents.sessions.process import Stat
 
 MARK_VARIABLE = "COORDINATE_AGENTS_SESSION_MARK"
@@ -40,6 +40,7 @@ _MAX_DESCRIPTORS = 4096
 class Traces:
     """What to look for. `leaders`: recorded (pid, start ticks) of children, each leader of its session and group.
 
+    `cgroups`: folders of the trees' own cgroups; what is in them is proved ours.
     `since_ticks`: start of the oldest Session concerned; None when no record says, then nothing is ended by path alone.
     """
 
@@ -47,6 +48,7 @@ class Traces:
     paths: tuple[str, ...] = ()
     leaders: tuple[tuple[int, int], ...] = ()
     since_ticks: int | None = None
+    cgroups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,8 @@ def search(traces: Traces) -> Found:
     ]
     marks = {f"{MARK_VARIABLE}={marker}".encode() for marker in traces.markers if marker}
     leaders = {pid for pid, ticks in traces.leaders if _leads(processes.get(pid), ticks)}
-    proved = {one.pid for one in candidates if _is_proved(one, marks, leaders)}
+    inside = set().union(*(cgroup.members(path) for path in traces.cgroups))
+    proved = {one.pid for one in candidates if one.pid in inside or _is_proved(one, marks, leaders)}
     allowed = {one.pid for one in candidates}
     for pid in tuple(proved):
         proved |= {one.pid for one in process.descendants(pid, processes) if one.pid in allowed}
@@ -112,12 +115,16 @@ def end(traces: Traces, bound_s: float) -> tuple[str, ...]:
         others = [one for one in found.others if (one.pid, one.start_ticks) not in known]
         used = time.monotonic() - start
         if not alive or used >= bound_s:
+            for path in traces.cgroups:
+                cgroup.remove(path)
             return Found(tuple(alive), tuple(others)).names
         if used < bound_s * _POLITE_SHARE:
             _ask(alive, asked)
         else:
             for one in alive:
                 process.send(one, signal.SIGKILL)
+            for path in traces.cgroups:
+                cgroup.kill(path)
         _wait_for_any(alive, min(pause, bound_s - used))
         pause = min(pause * 2, _LONGEST_PAUSE_S)
 

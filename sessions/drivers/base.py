@@ -7,6 +7,7 @@ anything but OSError and must not touch the host's loop.
 import os
 import signal
 
+from coordinate_agents.sessions import cgroup
 from coordinate_agents.sessions.process import PR_SET_PDEATHSIG, prctl
 
 ROWS, COLUMNS = 40, 120
@@ -21,7 +22,18 @@ class Start:
     pipe that stays open when `is_input_open`. `size` is rows and columns of a terminal.
     """
 
-    __slots__ = ("argv", "cwd", "env", "executable", "is_input_open", "ptyprocess_path", "size", "stdin", "umask")
+    __slots__ = (
+        "argv",
+        "cgroup",
+        "cwd",
+        "env",
+        "executable",
+        "is_input_open",
+        "ptyprocess_path",
+        "size",
+        "stdin",
+        "umask",
+    )
 
     def __init__(
         self,
@@ -41,6 +53,7 @@ class Start:
         self.umask = umask
         self.ptyprocess_path = ptyprocess_path
         self.is_input_open = False
+        self.cgroup = ""
         self.size = (ROWS, COLUMNS)
 
 
@@ -75,6 +88,8 @@ def prepare(start: Start, host_pid: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.umask(start.umask)
+    if start.cgroup:
+        cgroup.enter(start.cgroup)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != host_pid:
         os._exit(1)

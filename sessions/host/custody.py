@@ -12,6 +12,7 @@ import selectors
 import signal
 import time
 
+from coordinate_agents.sessions import cgroup as cgroups
 from coordinate_agents.sessions import process
 from coordinate_agents.sessions.drivers.base import Child
 from coordinate_agents.sessions.host.ending import Ending
@@ -60,6 +61,7 @@ class Custody:
         self._output = output
         self._limits = limits
         self._log_path = log_path
+        self._cgroup = ""
         self.selector = selectors.DefaultSelector()
         self._server: Server | None = None
         self._child: Child | None = None
@@ -88,6 +90,7 @@ class Custody:
         self._child = child
         self._started = self._exited = self._progressed = time.monotonic()
         self._record.child_started(child.pid)
+        self._cgroup = str(self._record.get("cgroup") or "")
         self._watch_output()
         if child.is_terminal:
             self._requests.take(Terminal(child.output, child.pid))
@@ -138,7 +141,7 @@ class Custody:
             self._ending.hurry(now, bound_s, graceful=graceful)
         else:
             pid = self._child.pid if interrupt and self._child is not None else None
-            self._ending = Ending(now, bound_s, graceful=graceful, interrupt_pid=pid)
+            self._ending = Ending(now, bound_s, graceful=graceful, interrupt_pid=pid, cgroup=self._cgroup)
         self._next_step = 0.0
 
     def _stop(self, cause: str, bound_s: float, *, graceful: bool) -> None:
@@ -340,6 +343,7 @@ class Custody:
             "survivors": [str(one) for one in survivors],
             "error": None if self._status is not None else "the child did not end within the close bound",
         }
+        cgroups.remove(self._cgroup)
         self._record.finish("exited", end)
         if self._server is not None:
             self._server.broadcast({"event": "ended", "end": end})

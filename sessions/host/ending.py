@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 
+from coordinate_agents.sessions import cgroup as cgroups
 from coordinate_agents.sessions import process
 
 # Shares of the bound. An interrupt lets an agent save its state; the polite signals let git remove its lock files.
@@ -25,7 +26,9 @@ _LONGEST_PAUSE_S = 0.5
 class Ending:
     """One ending of the whole tree. `step` acts and returns when it wants to be called again."""
 
-    def __init__(self, now: float, bound_s: float, *, graceful: bool, interrupt_pid: int | None) -> None:
+    def __init__(
+        self, now: float, bound_s: float, *, graceful: bool, interrupt_pid: int | None, cgroup: str = ""
+    ) -> None:
         self.deadline = now + bound_s
         self._interrupt_pid = interrupt_pid if graceful else None
         self._interrupt_until = self._polite_until = now
@@ -39,6 +42,7 @@ class Ending:
         self._interrupted = False
         self._asked: set[tuple[int, int]] = set()
         self._pause = _FIRST_PAUSE_S
+        self._cgroup = cgroup
 
     def child_ended(self, now: float) -> None:
         """The child itself is gone: nobody is left to be interrupted, and what it left is not waited for long."""
@@ -75,6 +79,7 @@ class Ending:
             _kill([child for child in children if child.pid not in spared])
             return min(self._git_until, now + self._pause)
         _kill(children)
+        cgroups.kill(self._cgroup)
         return now + self._pause
 
     def _ask(self, processes: list[process.Stat]) -> None:

@@ -18,6 +18,7 @@ import signal
 import sys
 import time
 
+from coordinate_agents.sessions import cgroup
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.drivers import DRIVERS
 from coordinate_agents.sessions.drivers.base import Child, NoTerminal, Start
@@ -77,12 +78,16 @@ def _start(spec: dict[str, Any], umask: int, ready: int) -> Custody | None:
     start = Start(spec["executable"], spec["argv"], spec["cwd"], spec["env"], stdin, umask, spec["ptyprocess_path"])
     start.is_input_open = bool(spec["is_input_open"])
     start.size = (spec["rows"], spec["columns"])
+    start.cgroup = cgroup.make(os.path.basename(spec["socket"]).partition(".")[0])  # noqa: PTH119
+    if start.cgroup:
+        record.changed(cgroup=start.cgroup)  # before the child: whoever finds it without a host must know it
     try:
         custody.serve(spec["socket"], spec["token"])
         child = _spawn(record, spec["driver"], start)
     except (OSError, ValueError) as error:
         message = re.sub(r"\[Errno \d+\] ", "", str(error))
         end: dict[str, object] = {"cause": "spawn-failed", "error": message}
+        cgroup.remove(start.cgroup)
         record.finish("failed", end)
         _say(ready, {"ok": False, "error": message})
         return None

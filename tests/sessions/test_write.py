@@ -18,6 +18,12 @@ ID = SessionId("s1")
 MAX_TEXT = 256 << 10
 
 
+def raise_unless_true(result: WriteResult) -> None:
+    """Both ways to say that a Session ended under a writer, as one."""
+    if result.delivered != "true":
+        raise SessionError("SESSION_WRITE_FAILED", result.reason)
+
+
 async def seen(hosts: SessionHosts, wanted: str) -> str:
     with anyio.fail_after(30):
         while wanted not in (output := await hosts.read(ID, cursor=0)).text:
@@ -55,8 +61,14 @@ async def test_program_that_never_reads_gives_no_proof(hosts: SessionHosts) -> N
 
 async def test_writer_that_waits_stops_neither_reads_nor_the_close(hosts: SessionHosts) -> None:
     await hosts.start(shell("s1", "echo up; exec sleep 600"))
+
+    async def write() -> None:
+        with pytest.raises(SessionError) as caught:
+            raise_unless_true(await hosts.write(ID, "a line\n" * 30_000))
+        assert caught.value.code == "SESSION_WRITE_FAILED"
+
     async with anyio.create_task_group() as group:
-        group.start_soon(hosts.write, ID, "a line\n" * 30_000)
+        group.start_soon(write)
         with anyio.fail_after(10):
             await seen(hosts, "up")
             assert await hosts.close(ID) == ()
