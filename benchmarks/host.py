@@ -5,7 +5,9 @@ forgets for draining. CPU where it can be had: a loaded machine makes wall times
 it as ``python benchmarks/host.py``.
 """
 
+import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -21,7 +23,8 @@ from coordinate_agents.sessions.client import SessionHosts
 from coordinate_agents.sessions.model import Driver, Launch, SessionId
 
 ROUNDS = 9
-LIVE = 32
+LIVE = 128
+READS = 2000
 FLOOD_BYTES = 128 << 20
 FLOODS = {
     "endless": f"head -c {FLOOD_BYTES} /dev/zero | tr '\\0' x",
@@ -64,7 +67,7 @@ async def live(root: Path) -> None:
     started = time.perf_counter()
     async with anyio.create_task_group() as group:
         for number in range(LIVE):
-            group.start_soon(hosts.start, launch(f"live{number}", "exec sleep 600", close_bound_s=2.0))
+            group.start_soon(hosts.start, launch(f"live{number}", "seq 200; exec sleep 600", close_bound_s=2.0))
     print(f"{LIVE} starts  {(time.perf_counter() - started) * 1000 / LIVE:6.1f} ms each, wall")
     pids = []
     for number in range(LIVE):
@@ -83,11 +86,35 @@ async def live(root: Path) -> None:
         await hosts.look(SessionId("live0"))
         looks.append((time.perf_counter() - started) * 1000)
     print(f"look       {statistics.median(looks):6.2f} ms with a connection of its own")
+    reads(root)
     started = time.perf_counter()
     async with anyio.create_task_group() as group:
         for number in range(LIVE):
             group.start_soon(hosts.close, SessionId(f"live{number}"))
     print(f"{LIVE} closes  {(time.perf_counter() - started) * 1000:6.0f} ms for all")
+
+
+def reads(root: Path) -> None:
+    """A read and a look on a kept connection, against an echo between two processes of the same kind of socket."""
+    folder = root / "live0"
+    record = json.loads((folder / "record.json").read_text())
+    token = (folder / "token").read_text()
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.connect(record["socket"])
+        lines = peer.makefile("rb")
+        for operation in ("read", "look"):
+            line = json.dumps({"v": 1, "id": 1, "op": operation, "token": token, "cursor": 0}).encode() + b"\n"
+            taken = []
+            for _ in range(READS):
+                begun = time.perf_counter()
+                peer.sendall(line)
+                lines.readline()
+                taken.append((time.perf_counter() - begun) * 1e6)
+            taken.sort()
+            print(
+                f"{operation:10} {taken[READS // 2]:6.0f} us on a kept connection, p99 {taken[READS * 99 // 100]:.0f}"
+            )
+        lines.close()
 
 
 async def started(root: Path) -> None:
