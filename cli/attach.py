@@ -86,7 +86,7 @@ class PersonTerminal:
         Raises: KeyboardInterrupt after SIGTERM, SIGHUP, SIGINT or SIGQUIT; whatever `sessions.attach` raises.
         """
         keys = detach_sequences(detach_key)
-        async with sessions.attach(session_id, is_writing=is_writing) as attachment:
+        async with sessions.attach(session_id, is_writing=is_writing, is_answering=is_raw) as attachment:
             with _Line(self._path) as line:
                 how = "typing goes to it" if is_writing else "read-only"
                 line.say(f"Joined to {visible(str(session_id))} ({how}); {detach_key} leaves it running.")

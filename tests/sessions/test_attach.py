@@ -118,6 +118,14 @@ async def test_a_persons_terminal_answers_while_it_is_attached_for_writing(hosts
         await until_seen(attachment, b"1b 5b 39 3b 39 52")
 
 
+async def test_host_answers_for_a_persons_terminal_that_is_shown_no_questions(hosts: SessionHosts) -> None:
+    script = "read -r x; stty raw -echo; printf '\\033[6n'; dd bs=1 count=6 2>/dev/null | od -An -tx1; sleep 600"
+    await hosts.start(shell("s1", script))
+    async with hosts.attach(ID, is_writing=True, is_answering=False) as attachment:
+        await attachment.send(b"\r")
+        await until_seen(attachment, b"1b 5b 31 3b 31 52")
+
+
 @pytest.mark.parametrize("cut", range(1, 30))
 def test_questions_split_over_reads_are_answered_once(cut: int) -> None:
     data = b"a\x1b[31mb\x1b[6n\x1b[>c\x1b]11;?\x1b\\\x1b[?2004h\x1b[18t"

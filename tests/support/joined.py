@@ -62,7 +62,7 @@ class Children:
         self._command, self._fails = command, fails
 
     @contextlib.asynccontextmanager
-    async def attach(self, session_id: str, *, is_writing: bool) -> AsyncIterator[Child]:
+    async def attach(self, session_id: str, *, is_writing: bool, is_answering: bool) -> AsyncIterator[Child]:
         child = Child(self._command, fails=self._fails)
         try:
             yield child
