@@ -137,7 +137,8 @@ def _output(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _shown(line: str) -> str:
-    return visible(line.replace("\t", "    "), limit=_LINE_LIMIT)
+    # A no-break space is drawn as a space; programs pad their screens with it.
+    return visible(line.replace("\t", "    ").replace("\xa0", " "), limit=_LINE_LIMIT)
 
 
 def _state(session: Mapping[str, Any]) -> str:

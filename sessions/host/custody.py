@@ -73,7 +73,7 @@ class Custody:
         self._started = self._exited = self._progressed = time.monotonic()
         self._progress = Progress()
         self._stalled = False
-        self._asked_at: float | None = None  # since when a question waits for somebody
+        self._asked_at: float | None = None  # since when no time counts: a question waits, or a person is joined
         self._waited_s = 0.0
         self._output_open = False
         self._saved_total = 0
@@ -169,8 +169,10 @@ class Custody:
         if self._ending is not None:
             if now >= self._next_step and self._reap():
                 self._next_step = self._ending.step(now)
-        elif self._status is None and self._asked_at is None:
-            self._on_deadline(now)
+        elif self._status is None:
+            self._note_pause(now)
+            if self._asked_at is None:
+                self._on_deadline(now)
         if now >= self._timers["socket"]:
             self._timers["socket"] = now + _SOCKET_CHECK_S
             if self._server is not None:
@@ -200,15 +202,20 @@ class Custody:
             elif not self._stalled:
                 self._set_stalled(True)
 
-    def _set_question(self, now: float) -> None:
-        """Note what is asked, then tell. Deadlines stand still while somebody has to answer."""
-        question = self._requests.asking.question
-        if question is not None and self._asked_at is None:
+    def _note_pause(self, now: float) -> None:
+        """Deadlines stand still while somebody has to answer, or sits at a terminal that is joined to this one."""
+        is_paused = self._requests.asking.question is not None or self._requests.is_attached
+        if is_paused and self._asked_at is None:
             self._asked_at = now
-        elif question is None and self._asked_at is not None:
+        elif not is_paused and self._asked_at is not None:
             self._waited_s += now - self._asked_at
             self._progressed += now - self._asked_at
             self._asked_at = None
+
+    def _set_question(self, now: float) -> None:
+        """Note what is asked, then tell."""
+        question = self._requests.asking.question
+        self._note_pause(now)
         self._record.changed(state="running" if question is None else "awaiting-input", question=question)
         if self._server is not None:
             self._server.broadcast({"event": "question", "question": question})
