@@ -128,7 +128,7 @@ def test_a_graph_s_attempt_waits_for_no_terminal_in_its_worktree_but_says_whose_
     failure = done.data["subtasks"][0]["failure"]
     assert failure["code"] == "SESSION_STATE_CONFLICT"
     assert session in failure["message"] and failure["next"] == f"coordinate-agents session-close {session}"
-    assert place.run("session-status", session, "--json").data["session"]["state"] == "running"
+    assert place.run("session-status", session, "--json").data["session"]["liveness"] == "live"
 
 
 def test_a_subtask_that_never_started_has_no_place_for_a_terminal(place: World) -> None:
