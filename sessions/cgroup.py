@@ -13,6 +13,7 @@ import time
 _MOUNTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 # Together a fifth of a second; a survivor keeps its cgroup.
 _REMOVE_TRIES, _REMOVE_PAUSE_S = 20, 0.01
+_OLD_S, _TIDIED_AT_ONCE = 3600, 64
 _PREFIX = "coordinate-agents-"
 
 
@@ -28,7 +29,9 @@ def make(name: str) -> str:
     for mount in _MOUNTS:
         if not os.access(f"{mount}/cgroup.controllers", os.R_OK):
             continue
-        path = f"{mount}{own.rstrip('/')}/{_PREFIX}{name}"
+        parent = f"{mount}{own.rstrip('/')}"
+        _tidy(parent)
+        path = f"{parent}/{_PREFIX}{name}"
         try:
             os.mkdir(path)  # noqa: PTH102
         except OSError:
@@ -74,6 +77,18 @@ def remove(path: str) -> None:
             time.sleep(_REMOVE_PAUSE_S)
         else:
             return
+
+
+def _tidy(parent: str) -> None:
+    """Remove what hosts that were killed left empty. Only old ones: a new one waits for its child."""
+    try:
+        names = [name for name in os.listdir(parent) if name.startswith(_PREFIX)]  # noqa: PTH208
+    except OSError:
+        return
+    for name in names[:_TIDIED_AT_ONCE]:
+        with contextlib.suppress(OSError):
+            if os.stat(f"{parent}/{name}").st_mtime < time.time() - _OLD_S:  # noqa: PTH116
+                os.rmdir(f"{parent}/{name}")  # noqa: PTH106
 
 
 def _write(path: str, name: str, data: bytes) -> None:

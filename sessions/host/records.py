@@ -39,7 +39,7 @@ class Record:
 
     def finish(self, state: str, end: dict[str, object]) -> None:
         """Write the end, again and again for a while: without it the Session counts as lost. Raises: OSError."""
-        self._fields.update(state=state, end=end, last_activity_at=time.time())
+        self._fields.update(state=state, end=end, question=None, last_activity_at=time.time())
         until = time.monotonic() + _FINAL_BOUND_S
         while True:
             try:
