@@ -34,6 +34,9 @@ def make(name: str) -> str:
         path = f"{parent}/{_PREFIX}{name}"
         try:
             os.mkdir(path)  # noqa: PTH102
+        except FileExistsError:
+            if members(path):
+                continue  # of a folder that was removed while its tree lived
         except OSError:
             continue
         if os.access(f"{path}/cgroup.kill", os.W_OK) and os.access(f"{path}/cgroup.procs", os.W_OK):

@@ -353,6 +353,7 @@ class Custody:
         cgroups.remove(self._cgroup)
         self._record.finish("exited", end)
         if self._server is not None:
+            self._server.hide()  # at once: whoever sees the final record finds no socket
             self._server.broadcast({"event": "ended", "end": end})
             self._server.close(1.0)
 

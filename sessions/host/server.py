@@ -100,10 +100,14 @@ class Server:
     def has_listeners_for_activity(self) -> bool:
         return any(client.wants_activity for client in self._clients)
 
-    def close(self, bound_s: float) -> None:
-        """Remove the socket and give what is queued to clients that take it within the bound."""
+    def hide(self) -> None:
+        """Remove the socket; clients that are connected stay."""
         with contextlib.suppress(OSError):
             os.unlink(self._path)  # noqa: PTH108
+
+    def close(self, bound_s: float) -> None:
+        """Remove the socket and give what is queued to clients that take it within the bound."""
+        self.hide()
         for client in list(self._clients):
             try:
                 client.socket.settimeout(bound_s)
