@@ -9,6 +9,7 @@ from coordinate_agents.graph.text import counted, visible
 
 # A line that an agent printed is shown in full up to here.
 _LINE_LIMIT: Final = 10_000
+_PROGRAM: Final = "coordinate-agents"
 
 
 def sessions(data: Mapping[str, Any]) -> list[str]:
@@ -57,6 +58,12 @@ def read(data: Mapping[str, Any]) -> list[str]:
 
 def opened(data: Mapping[str, Any]) -> list[str]:
     session = data["session"]
+    if session["liveness"] == "ended":
+        return [
+            f"{cell(session['id'])} ended at once.",
+            *_facts(session),
+            f"Next: {_PROGRAM} session-read {session['id']}",
+        ]
     what = "is healthy and used again" if data["reused"] else "was opened"
     lines = [f"{cell(session['id'])} {what}.", *_facts(session)]
     return [*lines, *_delivery(data), f"Next: coordinate-agents session-attach {session['id']}"]

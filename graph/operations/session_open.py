@@ -67,15 +67,19 @@ class _Place:
 
 
 def execute(runtime: Runtime, request: Request) -> Result:
-    """`reused`, and with `say` also `delivered` and `reason`. Raises: INVALID_AGENT_CONFIG, EXECUTABLE_*,
-    SESSION_STATE_CONFLICT, SESSION_START_FAILED, SPAWN_FAILED, TASK_NOT_FOUND, WORKTREE_CONFLICT."""
+    """`reused`, and with `say` also `delivered` and `reason`; exit code 1 for one that ended at once.
+
+    Raises: INVALID_AGENT_CONFIG, EXECUTABLE_*, SESSION_STATE_CONFLICT, SESSION_START_FAILED, SPAWN_FAILED,
+    TASK_NOT_FOUND, WORKTREE_CONFLICT.
+    """
     text = given_text(request.say)
     place = _place(runtime, request)
     name = request.agent or agent_for(place.config, place.wanted_agent, subtask=_named(place.subtask))
     settings = _interactive(place.config.settings_of(name))
     agent = runtime.agents.resolve(settings)
     data = anyio.run(_open, runtime, place, agent, text)
-    return Result(data, EXIT_REFUSED if data.get("delivered") == "false" else EXIT_DONE)
+    is_useless = data.get("delivered") == "false" or data["session"]["liveness"] == "ended"
+    return Result(data, EXIT_REFUSED if is_useless else EXIT_DONE)
 
 
 async def _open(runtime: Runtime, place: _Place, agent: ResolvedAgent, text: str | None) -> dict[str, Any]:
@@ -101,7 +105,7 @@ async def _open(runtime: Runtime, place: _Place, agent: ResolvedAgent, text: str
     assert found.record is not None
     target = Target(found.record.id, found, place.subtask)
     data: dict[str, Any] = {"session": session_json(target), "reused": reused}
-    if text is not None:
+    if text is not None and found.liveness == "live":
         result = await runtime.sessions.write(target.id, text, submit=True)
         data |= {"delivered": result.delivered, "reason": result.reason}
     return data

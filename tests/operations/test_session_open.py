@@ -136,3 +136,15 @@ def test_a_subtask_that_never_started_has_no_place_for_a_terminal(place: World) 
     done = place.run("session-open", "plan/a", "--json")
     assert (done.code, done.document["error"]["code"]) == (1, "SESSION_STATE_CONFLICT")
     assert done.document["error"]["next"] == "coordinate-agents graph-run plan"
+
+
+def test_a_program_that_ends_at_once_is_not_said_to_be_open(place: World) -> None:
+    place.configure({"short": ("/bin/sh", "-c", "echo no use; exit 4")}, default="short")
+
+    def opened() -> object:
+        done = place.run("session-open", "--json")
+        session = done.data["session"]
+        # It may still be alive for a moment when it is looked at.
+        return (done.code, session["exitCode"]) if session["liveness"] == "ended" else None
+
+    assert until(opened, "an end is seen at once") == (1, 4)

