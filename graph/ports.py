@@ -235,10 +235,7 @@ class Sessions(Protocol):
         ...
 
     async def question_change(self, session_id: SessionId, known: Question | None) -> Question | None:
-        """Wait until the child asks something else than `known`, or nothing any more; what it asks then.
-
-        Does not return when the child ends: `wait` tells that.
-        """
+        """What is asked once that is not `known` any more. Never returns when the child ends: `wait` does."""
         ...
 
     async def close(
@@ -331,14 +328,11 @@ class Agents(Protocol):
         ...
 
     def says_ready(self, agent: ResolvedAgent) -> bool:
-        """Whether patterns tell when an interactive agent takes a prompt; its host then waits for them by itself."""
+        """Whether patterns tell when it takes a prompt; its host then waits for them by itself."""
         ...
 
     def is_idle(self, agent: ResolvedAgent, output: str, *, columns: int, rows: int) -> bool:
-        """Whether an interactive agent's screen looks as if its turn were over. A trigger, never proof.
-
-        `output` is the end of the raw form. Draws the screen: slow, and only for a quiet moment.
-        """
+        """Whether the screen that the raw output draws looks as if the turn were over: a trigger, never proof."""
         ...
 
     def idle_s(self, agent: ResolvedAgent) -> float:
@@ -346,9 +340,17 @@ class Agents(Protocol):
         ...
 
     def reading(
-        self, agent: ResolvedAgent, session_id: SessionId, *, marker: str, tail: str, has_failed: bool, now: float
+        self,
+        agent: ResolvedAgent,
+        session_id: SessionId,
+        *,
+        marker: str,
+        tail: str,
+        has_failed: bool,
+        now: float,
+        known: str | None = None,
     ) -> TurnReading:
-        """What the output of a turn that ended says; `tail` is its end."""
+        """What the output of a turn that ended says; `tail` is its end, `known` the conversation that it took up."""
         ...
 
     def has_submitted(self, session_id: SessionId) -> bool:

@@ -156,6 +156,7 @@ def _reading(
         agent,
         SessionId(run.session),
         marker=run.marker or "",
+        known=run.external_session,
         tail=end.tail,
         has_failed=has_failed,
         now=context.clock.now(),

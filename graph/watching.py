@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 import anyio
+from anyio.abc import TaskGroup
 
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.errors import GraphError
@@ -77,10 +78,7 @@ class Watch:
     async def take_slot(self) -> None:
         """Wait for the slot that a question gave back, before what follows takes the machine."""
         while self._phase in WITHOUT_SLOT:
-            # Whoever holds it says by itself when it may go on.
-            if self._phase != "held" and not self._context.run(self._subtask).can_go_on:
-                self._record(self._phase, can_go_on=True)
-            else:
+            if not self._wants_slot():
                 await self._context.next_change()
 
     # --- side by side
@@ -119,16 +117,40 @@ class Watch:
             if await self._may_wait(asked):
                 asked = await self._answered(asked)
                 if asked is None and self.cause is None:
-                    await self.take_slot()
+                    asked = await self._go_on()
 
     async def _left_over(self) -> Question | None:
         """What is still asked of that which an earlier driver recorded."""
         if self._phase != "awaiting-input":
             return None
-        asked = await self._context.sessions.question(self._session)
-        if asked is None:
-            await self.take_slot()
-        return asked
+        return await self._context.sessions.question(self._session) or await self._go_on()
+
+    async def _go_on(self) -> Question | None:
+        """Wait for the slot after an answer; None when it is there, else what is asked before it came."""
+        while self._phase in WITHOUT_SLOT:
+            if self._wants_slot():
+                continue
+            asked: list[Question | None] = []
+
+            async def ask(group: TaskGroup, asked: list[Question | None]) -> None:
+                asked.append(await self._context.sessions.question_change(self._session, None))
+                group.cancel_scope.cancel()
+
+            # Neither records anything, so nothing but a cancellation leaves this group.
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask, group, asked)
+                await self._context.next_change()
+                group.cancel_scope.cancel()
+            if asked and asked[0] is not None:
+                return asked[0]
+        return None
+
+    def _wants_slot(self) -> bool:
+        """Say that it can go on, once. Whoever holds it says that by itself."""
+        if self._phase == "held" or self._context.run(self._subtask).can_go_on:
+            return False
+        self._record(self._phase, can_go_on=True)
+        return True
 
     async def _after_hold(self) -> Question | None:
         """A person sits at the terminal: nothing is shown or ended before they left. What is asked then."""

@@ -159,11 +159,22 @@ class Agents:
         )
 
     def reading(
-        self, agent: ResolvedAgent, session_id: SessionId, *, marker: str, tail: str, has_failed: bool, now: float
+        self,
+        agent: ResolvedAgent,
+        session_id: SessionId,
+        *,
+        marker: str,
+        tail: str,
+        has_failed: bool,
+        now: float,
+        known: str | None = None,
     ) -> TurnReading:
-        """What the output of a turn that ended says; `tail` is its end. Reads the beginning of the output file."""
+        """What the output of a turn that ended says; `tail` is its end. Reads the beginning of the output file.
+
+        `known` is the conversation that the turn took up, if it did.
+        """
         adapter = ADAPTERS[agent.adapter]
-        external = conversation_id(marker) if adapter.chooses_session else None
+        external = (known or conversation_id(marker)) if adapter.chooses_session else None
         if external is None and adapter.session_pattern:
             external = external_session(self._beginning(session_id) + tail, adapter.session_pattern)
         limit = find_limit(tail, adapter.limits, now=now) if has_failed else None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from coordinate_agents.graph import events as ev
 from coordinate_agents.graph import machine
 from coordinate_agents.graph.effects import (
+    AwaitRetry,
     AwaitTurn,
     CreateWorktree,
     Effect,
@@ -19,7 +20,7 @@ from coordinate_agents.graph.effects import (
     Verify,
 )
 from coordinate_agents.graph.model import SubtaskId, TaskGraph
-from coordinate_agents.graph.planner import Planner
+from coordinate_agents.graph.planner import WITHOUT_SLOT, Planner
 from coordinate_agents.graph.scope import conflict
 from coordinate_agents.graph.snapshot import Snapshot, run_from_row, run_to_row, summary_from_row, summary_to_row
 from coordinate_agents.worktrees.model import Worktree
@@ -50,6 +51,9 @@ class World:
             self.planner.sync(subtask)
 
     def plan(self) -> None:
+        while (subtask := self.planner.next_resume()) is not None:
+            phase = self.snapshot.runs[subtask].phase
+            self.apply(ev.PhaseChanged(subtask, "preparing" if phase == "throttled" else "working"))
         while (subtask := self.planner.next_start()) is not None:
             for needed in self.snapshot.tasks[subtask].depends_on:
                 assert self.snapshot.runs[needed].verified_commit is not None
@@ -59,7 +63,7 @@ class World:
 
     def check_limits(self) -> None:
         running = [run for run in self.snapshot.runs.values() if run.state == "running"]
-        assert len(running) <= self.graph.max_concurrency
+        assert sum(run.phase not in WITHOUT_SLOT for run in running) <= self.graph.max_concurrency
         # A subtask gives its tokens back for its verification, and takes them again for a further turn.
         busy = [run for run in running if run.phase != "verifying"]
         tokens = Counter(token for run in busy for token in self.snapshot.tasks[run.id].needs)
@@ -73,7 +77,7 @@ class World:
         """Carry out one open effect; a further turn whose tokens are not free yet stays open."""
         number = self.data.draw(st.integers(0, len(self.open) - 1))
         effect = self.open[number]
-        is_turn = isinstance(effect, OpenSession) and effect.turn > 0
+        is_turn = isinstance(effect, OpenSession) and effect.turn > 0 and not effect.has_tokens
         if is_turn and not self.planner.hold("turn", self.snapshot.tasks[effect.subtask].needs):  # type: ignore[union-attr]
             assert len(self.open) > 1, "it waits for somebody"
             return
@@ -101,6 +105,17 @@ class World:
             case OpenSession(turn=turn, feedback=feedback):
                 self.apply(ev.SessionStarting(subtask, f"s{turn}", turn, "m", (), feedback))
                 return ev.SessionStarted(subtask, f"s{turn}", 1, 2)
+            case AwaitTurn() if number == 1:
+                self.apply(ev.PhaseChanged(subtask, "awaiting-input", "sure?", kind="yes-no"))
+                self.open.append(effect)
+                return ev.PhaseChanged(subtask, "awaiting-input", can_go_on=True)
+            case AwaitTurn() if self.snapshot.runs[subtask].phase == "awaiting-input":
+                self.open.append(effect)
+                return ev.PhaseChanged(subtask, "awaiting-input", can_go_on=True)
+            case AwaitRetry():
+                return ev.PhaseChanged(subtask, "throttled", can_go_on=True)
+            case ExplainExit() if number > 7:
+                return ev.PhaseChanged(subtask, "throttled", "RATE_LIMITED: wait", retry_at=1.0)
             case AwaitTurn():
                 return ev.TurnEnded(subtask, "s", "exit", exit_code=0 if number else 1)
             case ExplainExit() if number < 2:
