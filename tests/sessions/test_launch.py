@@ -170,3 +170,12 @@ def test_adapters_own_resume_arguments_do_not_follow_configured_arguments(tmp_pa
     made = agents(tmp_path)
     resolved = made.resolve(AgentSettings(agent="a", adapter="claude", command=program(tmp_path), args=("-p",)))
     assert (resolved.resume_args, resolved.can_continue) == (None, False)
+
+
+def test_turn_that_took_up_a_conversation_keeps_its_id(tmp_path: Path) -> None:
+    made = agents(tmp_path)
+    request = turn(tmp_path, made, AgentSettings(agent="a", adapter="claude", command=program(tmp_path)))
+    reading = made.reading(
+        request.agent, request.session_id, marker="other", tail="", has_failed=False, now=0.0, known="first"
+    )
+    assert reading.external_session == "first"
