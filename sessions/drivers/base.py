@@ -75,8 +75,22 @@ class Child:
         self.is_input_open = False
 
 
-# Python ignores the first two, the host some of the others; an ignored signal would stay ignored in the agent.
-_RESET = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGUSR1)
+# Python ignores the first two, the host some of the others, and a shell that starts graph-run in the background SIGINT
+# and SIGQUIT; an ignored signal would stay ignored in the agent.
+_RESET = (
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGCHLD,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGTSTP,
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+)
 
 
 def prepare(start: Start, host_pid: int) -> None:
