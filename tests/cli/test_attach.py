@@ -128,7 +128,7 @@ def test_typing_goes_to_the_session_and_its_output_comes_back(person: Callable[.
 
 
 def test_ctrl_c_and_ctrl_z_are_keys_of_the_session(person: Callable[..., Person]) -> None:
-    ann = person("bash", "-c", "trap 'exit 7' INT; printf up.; while :; do read -r x; done")
+    ann = person("bash", "-c", "trap 'exit 7' INT; printf up.; while :; do sleep 0.05; done")
     ann.sees("up.")
     ann.type(b"\x1a\x03")
     assert ann.until_gone() == 0
