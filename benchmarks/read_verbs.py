@@ -54,11 +54,8 @@ def main() -> None:
             floor = cpu_of([sys.executable, "-I", "-S", "-c", "pass"], repo, env)
             ours = cpu_of([program, "graph-status", "plan", "--json"], repo, env)
             ratios.append((ours / floor, ours * 1000, floor * 1000))
-        middle = sorted(ratios)[len(ratios) // 2]
-        print(
-            f"graph-status --json of {SUBTASKS} subtasks: {middle[0]:.1f}x"
-            f" ({statistics.median(r[1] for r in ratios):.0f} ms against {statistics.median(r[2] for r in ratios):.0f} ms)"
-        )
+        ratio, ours, floor = (statistics.median(column) for column in zip(*ratios, strict=True))
+        print(f"graph-status --json of {SUBTASKS} subtasks: {ratio:.1f}x ({ours:.0f} ms against {floor:.0f} ms)")
     finally:
         shutil.rmtree(place)
 
