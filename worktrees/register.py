@@ -92,19 +92,41 @@ def register(judge: Judge, worktree: Worktree) -> Worktree:
 
     Raises: WORKTREE_CONFLICT; what is half made is for the caller to `undo`.
     """
-    target = worktree.branch or worktree.base
-    for _ in range(_MAX_ADDS):
-        result = _add(judge, worktree, target)
-        admin = ownership.registered_admin(judge.facts, worktree)
-        if admin is not None or _KNOWN_RACE.search(result.err) is None:
-            break
-    if admin is None:
-        raise WorktreeError("WORKTREE_CONFLICT", f"git worktree add failed: {result.said or 'no message'}")
-    made = ownership.with_admin(worktree, admin)
-    wrong = ownership.is_intact(judge.facts, made) or _wrong_head(judge, made)
-    if wrong is not None:
-        raise WorktreeError("WORKTREE_CONFLICT", f"The new worktree is not usable: {wrong}. {result.said}".rstrip())
+    reserved = worktree
+    try:
+        for _ in range(_MAX_ADDS):
+            worktree = _with_folder(worktree)
+            result = _add(judge, worktree, worktree.branch or worktree.base)
+            admin = ownership.registered_admin(judge.facts, worktree)
+            if admin is not None or _KNOWN_RACE.search(result.err) is None:
+                break
+        if admin is None:
+            raise WorktreeError("WORKTREE_CONFLICT", f"git worktree add failed: {result.said or 'no message'}")
+        made = ownership.with_admin(worktree, admin)
+        wrong = ownership.is_intact(judge.facts, made) or _wrong_head(judge, made)
+        if wrong is not None:
+            raise WorktreeError("WORKTREE_CONFLICT", f"The new worktree is not usable: {wrong}. {result.said}".rstrip())
+    except BaseException:
+        if worktree is not reserved:  # the caller's `undo` knows only the folder that it reserved
+            remove_tree(worktree.path, (worktree.device, worktree.inode))
+        raise
     return made
+
+
+def _with_folder(worktree: Worktree) -> Worktree:
+    """The worktree with its folder there: an add that failed takes the folder along, and the next one needs its own.
+
+    Raises: WORKTREE_CONFLICT when somebody else put something there meanwhile.
+    """
+    if identity(worktree.path) == (worktree.device, worktree.inode):
+        return worktree
+    try:
+        Path(worktree.path).mkdir(mode=0o700)
+    except OSError as error:
+        raise WorktreeError("WORKTREE_CONFLICT", f"{worktree.path} cannot be made: {error.strerror}.") from error
+    found = identity(worktree.path)
+    assert found is not None
+    return replace(worktree, device=found[0], inode=found[1])
 
 
 def undo(judge: Judge, place: Place, worktree: Worktree) -> None:
