@@ -15,12 +15,12 @@ from coordinate_agents.sessions.questions import (
 )
 
 CODEX_TRUST = (
-    "› Ask Codex to do anything   ? for shortcuts /work/repo   Folder access  /work/repo\n"
+    "› Ask Codex to do anything   ? for shortcuts /code/repo   Folder access  /code/repo\n"
     "Trust this folder? Codex can read, edit, and run files here, subject to your permission  settings. Folder settings"
     " can run code automatically, even without a model request. Continue  only if you trust these files. Your trust "
     "decision will be saved. › 1. Trust and continue\n  2. Back to Agent Command Center   enter continue · esc back    "
 )
-CODEX_READY = ">_ OpenAI Codex (v0.171.0)     /work/repo › Ask Codex to do anything   mock default · /work/repo←agens ·"
+CODEX_READY = ">_ OpenAI Codex (v0.171.0)     /code/repo › Ask Codex to do anything   mock default · /code/repo←agens ·"
 CODEX_LOGIN = (
     "Welcome to Codex, OpenAI's command-line coding agent\n  Choose how you want to use Codex.\n"
     "> 1. Sign in with ChatGPT\n     Usage included with Plus, Pro, and Enterprise plans\n  Press enter to continue\n"
@@ -28,7 +28,7 @@ CODEX_LOGIN = (
 LINE = "─" * 100
 # claude moves the cursor where others print a space.
 CLAUDE_TRUST = (
-    "Accessingworkspace:\n\n/work/repo\n\nQuicksafetycheck:Isthisaprojectyoucreatedoroneyoutrust?\n\nSecurityguide\n\n"
+    "Accessingworkspace:\n\n/code/repo\n\nQuicksafetycheck:Isthisaprojectyoucreatedoroneyoutrust?\n\nSecurityguide\n\n"
     "❯1.Yes,Itrustthisfolder\n2.No,exit\n\nEntertoconfirm·Esctocancel\n"
 )
 CLAUDE_READY = f"❯\xa0 \n{LINE}\n?forshortcuts·←foragents●high·/effort\n"
@@ -71,7 +71,7 @@ def test_question_is_told_by_the_end_of_the_output(name: str, text: str, kind: s
     [
         ("codex", CODEX_READY, True),
         ("codex", CODEX_TRUST, False),
-        ("codex", "› Ask Codex to do anything   ? for shortcuts /work/repo", False),
+        ("codex", "› Ask Codex to do anything   ? for shortcuts /code/repo", False),
         ("codex", CODEX_LOGIN, False),
         ("claude", CLAUDE_READY, True),
         ("claude", CLAUDE_TRUST, False),
