@@ -35,7 +35,7 @@ async def run_checks(
         if outcomes and outcomes[-1].outcome != "passed":
             outcomes.append(CheckOutcome(check.name, check.run, "not-run", commit=seen.head, tree=seen.tree))
             continue
-        async with context.tokens(f"{run.id}:check", check.needs), context.checks:
+        async with context.tokens(f"{run.id}:check", check.needs, run.id), context.checks:
             outcome = await _run_check(context, run, check, seen)
         context.record(CheckEnded(run.id, CommitId(seen.head), outcome))
         outcomes.append(outcome)

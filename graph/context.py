@@ -59,7 +59,9 @@ class Context:
     clock: Clock
     progress: Progress
     record: Callable[[Event], None] = lambda event: None
-    tokens: Callable[[str, Sequence[str]], AbstractAsyncContextManager[None]] = lambda key, needs: nullcontext()
+    tokens: Callable[[str, Sequence[str], SubtaskId | None], AbstractAsyncContextManager[None]] = (
+        lambda key, needs, subtask: nullcontext()
+    )
     next_change: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
     on_input: Literal["wait", "fail"] = "wait"
     hold_starts: Callable[[], str] = lambda: ""

@@ -142,9 +142,13 @@ class Engine:
             self._notify()  # tokens may be free
 
     @asynccontextmanager
-    async def tokens(self, key: str, needs: Sequence[str]) -> AsyncIterator[None]:
-        """Hold these tokens meanwhile; waits until all of them are free. `key` is unique among holders."""
-        while not self._planner.hold(key, needs):
+    async def tokens(self, key: str, needs: Sequence[str], subtask: SubtaskId | None = None) -> AsyncIterator[None]:
+        """Hold these tokens meanwhile; waits, without the subtask's slot, until all of them are free.
+
+        `key` is unique among holders.
+        """
+        while not self._planner.hold(key, needs, subtask=subtask):
+            self._plan()
             await self._next_change()
         try:
             yield

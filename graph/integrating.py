@@ -77,7 +77,7 @@ async def _check(context: Context, run: TaskRun, check: Check, before: list[Chec
     if before and before[-1].outcome != "passed":
         return CheckOutcome(check.name, check.run, "not-run", commit=integration.commit, tree=integration.tree)
     assert integration.worktree is not None
-    async with context.tokens(f"{INTEGRATION_SLUG}:check", check.needs), context.checks:
+    async with context.tokens(f"{INTEGRATION_SLUG}:check", check.needs, None), context.checks:
         return await run_at(
             context, run, check, integration.worktree.path, integration.commit, integration.tree, "integration"
         )

@@ -84,7 +84,7 @@ async def _perform_task(context: Context, effect: TaskEffect) -> Event:
             return await turns.open_session(context, effect)
         case OpenSession(subtask=subtask):
             # Its tokens were given back for the verification that found something to fix.
-            async with context.tokens(f"{subtask}:turn", context.task(subtask).needs):
+            async with context.tokens(f"{subtask}:turn", context.task(subtask).needs, subtask):
                 return await turns.open_session(context, effect)
         case AwaitTurn(subtask=subtask):
             return await turns.await_turn(context, subtask)

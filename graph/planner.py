@@ -5,7 +5,7 @@ transition costs the same in a large graph. Decides; starts nothing.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from coordinate_agents.graph import schedule
@@ -47,6 +47,8 @@ class Planner:
         self._ready = schedule.ReadyQueue(snapshot.tasks, longest)
         self._running: dict[SubtaskId, schedule.Running] = {}
         self._held: dict[str, tuple[str, ...]] = {}
+        # Running subtasks that wait for tokens, without a slot meanwhile.
+        self._waiting: dict[SubtaskId, tuple[str, ...]] = {}
         self._starts_left = max_starts
         snapshot.take_changed()
         for subtask in snapshot.tasks:
@@ -68,19 +70,39 @@ class Planner:
         has_turned = was_resuming != (subtask in self._resuming)
         return bool(moved) or has_turned or is_held_otherwise or before != self._running.get(subtask)
 
-    def hold(self, key: str, needs: Sequence[str]) -> bool:
+    def hold(self, key: str, needs: Sequence[str], *, subtask: SubtaskId | None = None) -> bool:
         """Take tokens beside the running subtasks', all or none; False when they are not free now.
 
-        For checks, and for a further turn after them. Nobody holds tokens while waiting for others: a subtask gives its
-        own back for its verification. So no two can wait for each other.
+        For checks, and for a further turn after them. Rule: nobody holds tokens while waiting for others; a subtask
+        gives its own back for its verification. The problem this causes: it would wait with a slot for tokens of
+        somebody who waits for a slot. Next rule: while it waits, `subtask` has no slot, and gets one again with its
+        tokens, before any new start.
         """
+        was_waiting = subtask is not None and subtask in self._waiting
+        if self._are_free(needs) and (not was_waiting or self._has_free_slot()):
+            self._held[key] = tuple(needs)
+            if subtask is not None and was_waiting:
+                del self._waiting[subtask]
+                self._put(subtask, self._snapshot.frontier.place(subtask))
+            return True
+        if subtask is not None and not was_waiting:
+            self._waiting[subtask] = tuple(needs)
+            self._put(subtask, self._snapshot.frontier.place(subtask))
+        return False
+
+    @property
+    def waiting(self) -> Collection[SubtaskId]:
+        """The running subtasks that wait for tokens; they have no slot, and nothing of them is at work."""
+        return self._waiting.keys()
+
+    def _are_free(self, needs: Sequence[str]) -> bool:
         taken = Counter(token for each in self._running.values() for token in each.needs)
         taken.update(token for tokens in self._held.values() for token in tokens)
         total = self._snapshot.graph.resources
-        if any(taken[token] + count > total.get(token, 0) for token, count in Counter(needs).items()):
-            return False
-        self._held[key] = tuple(needs)
-        return True
+        return all(taken[token] + count <= total.get(token, 0) for token, count in Counter(needs).items())
+
+    def _has_free_slot(self) -> bool:
+        return sum(each.holds_slot for each in self._running.values()) < self._snapshot.graph.max_concurrency
 
     def give_back(self, key: str) -> None:
         """End a `hold`; nothing when there is none."""
@@ -89,14 +111,15 @@ class Planner:
     def next_resume(self) -> SubtaskId | None:
         """The waiting subtask that gets its slot back now, before any new start; None when there is none, or no slot.
 
-        Who has waited longest goes first.
+        Who has waited longest goes first. A paused agent holds back who would start a turn; one that was answered lives
+        and goes on, and may be the very one that tries whether its service takes more.
         """
-        if not self._resuming:
+        if not self._resuming or not self._has_free_slot():
             return None
-        runs = self._snapshot.runs
+        runs, paused = self._snapshot.runs, self._breaker.paused()
         order = sorted(self._resuming, key=lambda subtask: (runs[subtask].phase_since or 0.0, subtask))
-        plan = schedule.plan((), self._running.values(), self._tasks, self._limits(), resuming=order)
-        return plan.start[0].subtask if plan.start else None
+        may_go_on = (each for each in order if runs[each].phase != "throttled" or runs[each].agent not in paused)
+        return next(may_go_on, None)
 
     def next_start(self, *, closed: str = "") -> SubtaskId | None:
         """The subtask to claim now; None when there is no slot, nothing ready, or starts are `closed` (the reason).
@@ -113,7 +136,9 @@ class Planner:
     def plan(self, *, closed: str = "", limit: int | None = 1) -> schedule.Plan:
         """What would start now. `limit` bounds the starts looked for; None explains every ready subtask."""
         left = [bound for bound in (self._starts_left, limit) if bound is not None]
-        limits = self._limits(max_starts=min(left, default=None), closed=closed)
+        # A slot is kept for each who waits for tokens that are free by now.
+        kept = sum(self._are_free(needs) for needs in self._waiting.values())
+        limits = self._limits(max_starts=min(left, default=None), closed=closed, kept=kept)
         tasks = self._tasks
         running = [*self._running.values(), *self._holders()]
         if limit is None:
@@ -123,10 +148,10 @@ class Planner:
         self._ready.park(plan.deferred)
         return plan
 
-    def _limits(self, *, max_starts: int | None = None, closed: str = "") -> schedule.Limits:
+    def _limits(self, *, max_starts: int | None = None, closed: str = "", kept: int = 0) -> schedule.Limits:
         graph = self._snapshot.graph
         return schedule.Limits(
-            max_concurrency=graph.max_concurrency,
+            max_concurrency=graph.max_concurrency - kept,
             resources=graph.resources,
             paused_agents=self._breaker.paused(),
             max_starts=max_starts,
@@ -147,7 +172,7 @@ class Planner:
         if place == "running":
             run = self._snapshot.runs[subtask]
             needs = () if run.phase == "verifying" else task.needs
-            holds = run.phase not in WITHOUT_SLOT
+            holds = run.phase not in WITHOUT_SLOT and subtask not in self._waiting
             self._running[subtask] = schedule.Running(subtask, task.writes, needs, run.agent, holds_slot=holds)
             if run.can_go_on and not holds:
                 self._resuming.add(subtask)
@@ -156,6 +181,7 @@ class Planner:
         else:
             self._running.pop(subtask, None)
             self._resuming.discard(subtask)
+            self._waiting.pop(subtask, None)
 
 
 def _with_ancestors(tasks: Mapping[SubtaskId, Task], subtask: SubtaskId) -> frozenset[SubtaskId]:

@@ -63,7 +63,8 @@ class World:
 
     def check_limits(self) -> None:
         running = [run for run in self.snapshot.runs.values() if run.state == "running"]
-        assert sum(run.phase not in WITHOUT_SLOT for run in running) <= self.graph.max_concurrency
+        at_work = [run for run in running if run.id not in self.planner.waiting]
+        assert sum(run.phase not in WITHOUT_SLOT for run in at_work) <= self.graph.max_concurrency
         # A subtask gives its tokens back for its verification, and takes them again for a further turn.
         busy = [run for run in running if run.phase != "verifying"]
         tokens = Counter(token for run in busy for token in self.snapshot.tasks[run.id].needs)
@@ -78,7 +79,9 @@ class World:
         number = self.data.draw(st.integers(0, len(self.open) - 1))
         effect = self.open[number]
         is_turn = isinstance(effect, OpenSession) and effect.turn > 0 and not effect.has_tokens
-        if is_turn and not self.planner.hold("turn", self.snapshot.tasks[effect.subtask].needs):  # type: ignore[union-attr]
+        subtask = effect.subtask  # type: ignore[union-attr]
+        if is_turn and not self.planner.hold("turn", self.snapshot.tasks[subtask].needs, subtask=subtask):
+            self.plan()
             assert len(self.open) > 1, "it waits for somebody"
             return
         del self.open[number]
