@@ -52,7 +52,10 @@ class Asking:
     def typed(self) -> None:
         """Something was typed: what stands there now is answered, rightly or not."""
         self._typed_total = self._output.total
-        self.printed(time.monotonic())
+        now = time.monotonic()
+        self.printed(now)
+        # At once, not when it is quiet again: a second answer to the same question must find it gone.
+        self._next = min(self._next, now)
 
     @property
     def next_time(self) -> float:
