@@ -1,6 +1,7 @@
 """Every test runs without the user's configuration, and leaves no process behind."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,10 @@ from hypothesis import HealthCheck, settings
 # A loaded machine is no failure, and no test leaves an example database behind.
 settings.register_profile("suite", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
+
+# A shell that starts the tests in the background ignores these for it, and every child would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 _MARK = "COORDINATE_AGENTS_TEST_MARK"
 
