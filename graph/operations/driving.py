@@ -1,9 +1,10 @@
 """Drive a graph under its lease: recover, run the engine, answer requests, leave in order. Shared by the run verbs."""
 
+import asyncio
 import gc
 import os
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 
@@ -61,6 +62,7 @@ def drive_graph(runtime: Runtime, graph_id: str, request: DriveRequest) -> tuple
 
 
 async def _drive(runtime: Runtime, graph_id: str, lease: Lease, request: DriveRequest) -> tuple[Snapshot, Ending]:
+    asyncio.get_running_loop().set_exception_handler(_told_by_the_loop)
     context = open_context(runtime, graph_id, lease.generation)
     context.on_input = request.on_input
     engine = Engine(context, request.options)
@@ -96,6 +98,15 @@ async def _run(engine: Engine, inbox: RequestInbox, request: DriveRequest) -> En
     for row in stops:
         inbox.answer(RequestResult(row.id, "accepted", "every Session of the graph was closed"))
     return ending
+
+
+def _told_by_the_loop(loop: asyncio.AbstractEventLoop, told: dict[str, Any]) -> None:
+    """Let pass what the event loop tells of a socket that became readable as its reader was cancelled.
+
+    anyio's sockets set the result of a future without asking whether it is still waited for; nothing is lost.
+    """
+    if not isinstance(told.get("exception"), asyncio.InvalidStateError):
+        loop.default_exception_handler(told)
 
 
 def open_context(runtime: Runtime, graph_id: str, generation: int) -> Context:
