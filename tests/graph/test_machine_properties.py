@@ -19,7 +19,7 @@ from coordinate_agents.graph.effects import (
     RunSetup,
     Verify,
 )
-from coordinate_agents.graph.model import SubtaskId, TaskGraph
+from coordinate_agents.graph.model import GraphId, SubtaskId, Task, TaskGraph
 from coordinate_agents.graph.planner import WITHOUT_SLOT, Planner
 from coordinate_agents.graph.scope import conflict
 from coordinate_agents.graph.snapshot import Snapshot, run_from_row, run_to_row, summary_from_row, summary_to_row
@@ -188,8 +188,54 @@ def test_one_effect_is_open_for_each_running_subtask(graph: TaskGraph, data: st.
     world = World(graph, data)
     world.plan()
     while world.open:
-        opened: Counter[SubtaskId] = Counter(effect.subtask for effect in world.open)  # type: ignore[union-attr]
-        running = {run.id for run in world.snapshot.runs.values() if run.state == "running"}
-        assert set(opened) == running
-        assert set(opened.values()) <= {1}
+        check_effects(world)
         world.step()
+    assert not [run.id for run in world.snapshot.runs.values() if run.state == "running"]
+
+
+def test_a_subtask_whose_service_takes_more_waits_without_an_effect_while_another_has_the_slot() -> None:
+    """Between AwaitRetry and its slot nothing of a throttled subtask is open: the plan takes it up again."""
+    tasks = tuple(Task(SubtaskId(name), title=name, attempts=2) for name in ("t0", "t1"))
+    world = World(TaskGraph(GraphId("g"), title="g", tasks=tasks, max_concurrency=1), st.data())
+    world.plan()
+    first, other = SubtaskId("t0"), SubtaskId("t1")
+    _carry_out_to_turn(world, first)
+    world.open.clear()
+    world.apply(ev.TurnEnded(first, "s", "exit", exit_code=1))
+    world.open.clear()
+    world.apply(ev.PhaseChanged(first, "throttled", "RATE_LIMITED: wait", retry_at=1.0))
+    world.plan()
+    assert world.open == [AwaitRetry(first), MakeBase(other)]
+    world.open = [MakeBase(other)]
+    world.apply(ev.PhaseChanged(first, "throttled", can_go_on=True))
+    world.plan()
+    assert world.open == [MakeBase(other)]
+    check_effects(world)
+    world.open.clear()
+    world.apply(ev.AttemptFailed(other, ev.Failure("SETUP_FAILED", "no"), is_final=True))
+    world.plan()
+    assert world.open == [OpenSession(first, turn=1, has_tokens=True)]
+    check_effects(world)
+
+
+def _carry_out_to_turn(world: World, subtask: SubtaskId) -> None:
+    for event in (
+        ev.BaseFixed(subtask, BASE, "blob"),
+        ev.WorktreeReady(subtask, Worktree("/w", "w", "b", BASE, "n", 1, 2)),
+        ev.SetupDone(subtask),
+        ev.SessionStarting(subtask, "s", 0, "m", (), ""),
+        ev.SessionStarted(subtask, "s", 1, 2),
+    ):
+        world.open.clear()
+        world.apply(event)
+
+
+def check_effects(world: World) -> None:
+    """One open effect for each running subtask; none for one that may go on and waits for its slot or its agent."""
+    runs = [run for run in world.snapshot.runs.values() if run.state == "running"]
+    waits = {run.id for run in runs if run.phase == "throttled" and run.can_go_on}
+    opened: Counter[SubtaskId] = Counter(effect.subtask for effect in world.open)  # type: ignore[union-attr]
+    assert set(opened) == {run.id for run in runs} - waits
+    assert set(opened.values()) <= {1}
+    # Nobody waits for a slot that is free and an agent that is asked: the plan would have taken it up.
+    assert not waits or world.planner.next_resume() is None
