@@ -5,6 +5,7 @@ A command and its parameters are built when it is chosen; the group knows names 
 
 import difflib
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import click
@@ -131,7 +132,21 @@ def _command(verb: Verb, run: Run) -> click.Command:
     positional = [param for param in verb.params if param.positional]
     if positional:
         summary += "\n\n\b\n" + "\n".join(f"{param.name.upper()}: {param.help}" for param in positional)
-    return click.Command(verb.name, callback=callback, params=params, help=summary, context_settings=dict(_SETTINGS))
+    return _Command(verb.name, callback=callback, params=params, help=summary, context_settings=dict(_SETTINGS))
+
+
+class _Command(click.Command):
+    """An option that takes a value never takes another option for it: `--spec --json` would run "--json" as a task."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        names = {name for option in options for name in option.opts}
+        takers = {name for option in options if not (option.is_flag or option.count) for name in option.opts}
+        before = args[: args.index("--")] if "--" in args else args
+        for word, following in pairwise(before):
+            if word in takers and following in names:
+                ctx.fail(f"option {word} needs a value, and {following} is an option; {word}={following} would give it")
+        return super().parse_args(ctx, args)
 
 
 def _parameter(param: Param) -> click.Parameter:

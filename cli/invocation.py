@@ -45,7 +45,7 @@ def parse(argv: Sequence[str]) -> Invocation | None:
         elif word.startswith("-") and word != "-":
             name, has_value, value = word.partition("=")
             param = options.get(name)
-            if param is None or not _take(given, param, value if has_value else None, rest):
+            if param is None or not _take(given, param, value if has_value else None, rest, options):
                 return None
         else:
             words.append(word)
@@ -55,13 +55,15 @@ def parse(argv: Sequence[str]) -> Invocation | None:
     return Invocation(verb, {param.field: param.default for param in verb.params} | given, root, as_json)
 
 
-def _take(given: dict[str, Any], param: Param, value: str | None, rest: list[str]) -> bool:
-    """Store one option; False when its value is missing or not plainly of its kind."""
+def _take(
+    given: dict[str, Any], param: Param, value: str | None, rest: list[str], options: Mapping[str, Param]
+) -> bool:
+    """Store one option; False when its value is missing, looks like an option, or is not plainly of its kind."""
     if param.kind == "flag":
         given[param.field] = True
         return value is None
     if value is None:
-        if not rest:
+        if not rest or rest[0] == "--json" or rest[0] in options:
             return False
         value = rest.pop(0)
     if param.kind == "integer":

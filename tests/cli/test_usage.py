@@ -67,6 +67,31 @@ def test_a_wrong_value_is_a_usage_error_also_on_the_short_way(world: World, word
     assert (done.code, done.document["error"]["code"]) == (2, "INVALID_USAGE")
 
 
+@pytest.mark.parametrize(
+    ("words", "option", "following"),
+    [
+        (("graph-run", "--spec", "--json"), "--spec", "--json"),
+        (("graph-stop", "plan", "--reason", "--drain", "--json"), "--reason", "--drain"),
+        (("graph-events", "--after", "--json"), "--after", "--json"),
+        (("graph-inspect", "--part", "--root", ".", "--json"), "--part", "--root"),
+    ],
+)
+def test_an_option_is_not_taken_as_the_value_of_the_one_before_it(
+    world: World, words: tuple[str, ...], option: str, following: str
+) -> None:
+    done = world.run(*words)
+    assert (done.code, done.document["error"]["code"]) == (2, "INVALID_USAGE")
+    assert done.document["error"]["message"] == (
+        f"option {option} needs a value, and {following} is an option; {option}={following} would give it."
+    )
+    assert world.run("graph-list", "--json").document["data"] == {"graphs": []}
+
+
+def test_a_value_that_looks_like_an_option_is_given_with_an_equals_sign(world: World) -> None:
+    done = world.run("graph-stop", "--reason=--drain", "nothing", "--json")
+    assert done.document["error"]["code"] == "TASK_NOT_FOUND"
+
+
 @pytest.mark.parametrize("words", [("--json", "list"), ("list", "--json"), ("graph-list", "--json")])
 def test_the_common_options_may_stand_before_the_verb(world: World, words: tuple[str, ...]) -> None:
     assert world.run(*words).document["data"] == {"graphs": []}
