@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from coordinate_agents.graph.frontier import Frontier
 from coordinate_agents.graph.model import SubtaskId, Task
-from coordinate_agents.graph.schedule import Limits, ReadyQueue, Running, longest_remaining, plan
+from coordinate_agents.graph.order import longest_remaining
+from coordinate_agents.graph.schedule import Limits, ReadyQueue, Running, plan
 
 SIZES = (10_000, 100_000)
 ROUNDS = 7

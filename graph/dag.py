@@ -11,8 +11,6 @@ import networkx as nx
 from coordinate_agents.graph import order
 from coordinate_agents.graph.model import SubtaskId, TaskGraph
 
-longest_remaining = order.longest_remaining
-
 
 def build(graph: TaskGraph) -> "nx.DiGraph[SubtaskId]":
     """The DiGraph of the subtasks, nodes in id order."""

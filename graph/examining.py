@@ -1,11 +1,10 @@
 """The request for one look at a subtask's worktree, from what the log says about its start."""
 
-import json
-
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.model import slug
+from coordinate_agents.graph.ref_snapshots import load_refs
 from coordinate_agents.graph.snapshot import TaskRun
-from coordinate_agents.worktrees.model import ExamineRequest, RefSnapshot
+from coordinate_agents.worktrees.model import ExamineRequest
 
 
 def examine_request(context: Context, run: TaskRun) -> ExamineRequest:
@@ -17,14 +16,7 @@ def examine_request(context: Context, run: TaskRun) -> ExamineRequest:
         slug=slug(run.id),
         base=run.base,
         frozen=context.frozen,
-        first_refs=load_refs(context, run.first_refs_blob),
-        attempt_refs=load_refs(context, run.refs_blob),
+        first_refs=load_refs(context.blobs, run.first_refs_blob),
+        attempt_refs=load_refs(context.blobs, run.refs_blob),
         baseline=run.baseline,
     )
-
-
-def load_refs(context: Context, blob: str | None) -> RefSnapshot:
-    if blob is None:
-        return RefSnapshot()
-    raw = json.loads(context.blobs.get(blob).decode("utf-8", "surrogateescape"))
-    return RefSnapshot(refs=raw["refs"], stashes=tuple(raw["stashes"]))

@@ -51,14 +51,29 @@ def topological(needed: Mapping[Id, Sequence[Id]]) -> tuple[Id, ...]:
     return tuple(found)
 
 
-def longest_remaining(graph: TaskGraph) -> dict[SubtaskId, int]:
-    """For each subtask the number of subtasks on the longest way from it to an end, itself counted."""
-    needed = prerequisites(graph)
-    after = dependents(needed)
-    length: dict[SubtaskId, int] = {}
-    for each in reversed(topological(needed)):
-        length[each] = 1 + max((length[dependent] for dependent in after[each]), default=0)
-    return length
+def longest_remaining(needed: Mapping[Id, Sequence[Id]]) -> dict[Id, int]:
+    """Ids on the longest way from each one to an end, itself counted. Linear.
+
+    Raises: ValueError when the edges form a cycle. KeyError when an edge names no key.
+    """
+    waiting_for = dict.fromkeys(needed, 0)
+    for before in needed.values():
+        for other in before:
+            waiting_for[other] += 1
+    longest = dict.fromkeys(needed, 1)
+    free = [each for each, count in waiting_for.items() if not count]
+    done = 0
+    while free:
+        each = free.pop()
+        done += 1
+        for other in needed[each]:
+            longest[other] = max(longest[other], longest[each] + 1)
+            waiting_for[other] -= 1
+            if not waiting_for[other]:
+                free.append(other)
+    if done < len(longest):
+        raise ValueError("the dependencies form a cycle")
+    return longest
 
 
 def cycles(needed: Mapping[Id, Sequence[Id]]) -> tuple[tuple[Id, ...], ...]:

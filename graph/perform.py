@@ -31,11 +31,12 @@ from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import AttemptFailed, BaseConflicted, BaseFixed, Event, Failure, SharedRecorded
 from coordinate_agents.graph.integrating import check_integration, integration_failed, merge_heads
 from coordinate_agents.graph.model import SubtaskId, slug
+from coordinate_agents.graph.ref_snapshots import put_refs
 from coordinate_agents.graph.shared import record_shared
 from coordinate_agents.graph.snapshot import TaskRun, heads_of
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.worktrees.errors import WorktreeError
-from coordinate_agents.worktrees.model import Base, Head, MergeConflict, RefSnapshot, SharedState
+from coordinate_agents.worktrees.model import Base, Head, MergeConflict, SharedState
 
 # What says that this driver may write no more, or that the disk does not take it.
 _ENDS_THE_DRIVE = frozenset({"STALE_CLAIM", "STATE_TAMPERED", "DISK_FULL", "WAIT_TIMED_OUT"})
@@ -126,7 +127,7 @@ def _look_and_make(context: Context, run: TaskRun, heads: Sequence[Head]) -> _Lo
     worktrees, graph = context.worktrees, context.graph_id
     shared = worktrees.shared_state()
     refs = worktrees.refs()
-    refs_blob = context.blobs.put(encode_refs(refs))
+    refs_blob = put_refs(context.blobs, refs)
     if context.kept_tips_blob != refs_blob:
         worktrees.keep_tips(graph, refs)
         context.kept_tips_blob = refs_blob
@@ -139,12 +140,6 @@ def _look_and_make(context: Context, run: TaskRun, heads: Sequence[Head]) -> _Lo
     made = worktrees.make_base(graph, slug(run.id), base, heads)
     crash_point("base.made")
     return _Looked(shared, refs_blob, made)
-
-
-def encode_refs(refs: RefSnapshot) -> bytes:
-    return json.dumps({"refs": dict(refs.refs), "stashes": refs.stashes}, sort_keys=True).encode(
-        "utf-8", "surrogateescape"
-    )
 
 
 def failure_of(error: WorktreeError | SessionError | GraphError) -> Failure:

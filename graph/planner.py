@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from coordinate_agents.graph import schedule
+from coordinate_agents.graph import order, schedule
 from coordinate_agents.graph.breaker import Breaker
 from coordinate_agents.graph.frontier import Place
 from coordinate_agents.graph.model import SubtaskId, Task
@@ -43,7 +43,7 @@ class Planner:
         # Running subtasks that gave their slot back and want one again.
         self._resuming: set[SubtaskId] = set()
         self._eligible = None if until is None else _with_ancestors(snapshot.tasks, until)
-        longest = schedule.longest_remaining({task.id: task.depends_on for task in snapshot.graph.tasks})
+        longest = order.longest_remaining(order.prerequisites(snapshot.graph))
         self._ready = schedule.ReadyQueue(snapshot.tasks, longest)
         self._running: dict[SubtaskId, schedule.Running] = {}
         self._held: dict[str, tuple[str, ...]] = {}

@@ -183,31 +183,6 @@ def plan(
     return Plan(tuple(admission.started), tuple(admission.deferred))
 
 
-def longest_remaining(depends_on: Mapping[SubtaskId, Sequence[SubtaskId]]) -> Mapping[SubtaskId, int]:
-    """Subtasks on the longest path from each one to an end of the graph, itself included. Linear.
-
-    Raises: ValueError when the edges form a cycle. KeyError when an edge names no key.
-    """
-    waiting_for = dict.fromkeys(depends_on, 0)
-    for needed in depends_on.values():
-        for other in needed:
-            waiting_for[other] += 1
-    longest = dict.fromkeys(depends_on, 1)
-    free = [subtask for subtask, dependents in waiting_for.items() if not dependents]
-    done = 0
-    while free:
-        subtask = free.pop()
-        done += 1
-        for other in depends_on[subtask]:
-            longest[other] = max(longest[other], longest[subtask] + 1)
-            waiting_for[other] -= 1
-            if not waiting_for[other]:
-                free.append(other)
-    if done < len(longest):
-        raise ValueError("the dependencies form a cycle")
-    return longest
-
-
 class _Admission:
     """One plan in the making: what is taken so far, by those that run and by those this plan starts."""
 

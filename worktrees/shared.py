@@ -1,7 +1,7 @@
 """Digests of what in the shared git state can make somebody's git run a program, or lie to it.
 
 Agents share the user's configuration, hooks and object folder; a change there acts in the user's shell and in every
-sibling. `shared_state` is taken before and after, `compare_shared` names what differs. Nothing here is executed, and
+sibling. `shared_state` is taken before and after; whoever keeps both compares them. Nothing here is executed, and
 values never leave as text: only digests do.
 """
 
@@ -65,12 +65,6 @@ def shared_state(facts: RepositoryFacts) -> SharedState:
     for module in _submodules(common):
         found |= _of_submodule(module, f"modules/{module.relative_to(common / 'modules')}")
     return found
-
-
-def compare_shared(before: SharedState, after: SharedState) -> tuple[str, ...]:
-    """Names of the entries that were added, removed or changed, sorted. Pure."""
-    names = before.keys() | after.keys()
-    return tuple(sorted(name for name in names if before.get(name) != after.get(name)))
 
 
 def _config_files(common: Path) -> Iterator[tuple[str, Path]]:

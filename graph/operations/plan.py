@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from coordinate_agents.graph import dag, document, schedule, scope
+from coordinate_agents.graph import dag, document, order, schedule, scope
 from coordinate_agents.graph.agents import agent_for
 from coordinate_agents.graph.config import Config
 from coordinate_agents.graph.errors import GraphError
@@ -91,7 +91,7 @@ def _is_file(given: str) -> bool:
 
 
 def _plan(snapshot: Snapshot, depends_on: Mapping[SubtaskId, tuple[SubtaskId, ...]]) -> schedule.Plan:
-    queue = schedule.ReadyQueue(snapshot.tasks, schedule.longest_remaining(depends_on))
+    queue = schedule.ReadyQueue(snapshot.tasks, order.longest_remaining(depends_on))
     for subtask in snapshot.frontier.ready():
         queue.add(subtask)
     running = [

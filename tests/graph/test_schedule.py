@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from coordinate_agents.graph.frontier import Frontier
 from coordinate_agents.graph.model import SubtaskId, Task
+from coordinate_agents.graph.order import longest_remaining
 from coordinate_agents.graph.schedule import (
     Deferred,
     Limits,
@@ -16,7 +17,6 @@ from coordinate_agents.graph.schedule import (
     ReadyQueue,
     Running,
     Start,
-    longest_remaining,
     plan,
 )
 from coordinate_agents.graph.scope import conflict

@@ -1,14 +1,19 @@
 """What can run code in somebody's git, or lie to it, is noticed; ordinary work of the user is not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from bench import Calls
 from repos import commit_file, git, make_repo
 
-from coordinate_agents.worktrees.shared import compare_shared
+from coordinate_agents.graph.shared import differences
 from coordinate_agents.worktrees.worktrees import GitWorktrees
+
+
+def compare_shared(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of what differs, without the word that says how."""
+    return tuple(sorted(line.partition(": ")[2] for line in differences(before, after)))
 
 
 def config(repo: Path, *args: str) -> None:
@@ -207,4 +212,5 @@ def test_unchanged_state_costs_no_process(
 
 
 def test_comparison_names_added_removed_and_changed_sorted() -> None:
-    assert compare_shared({"a": "1", "b": "1", "c": "1"}, {"c": "2", "a": "1", "d": "1"}) == ("b", "c", "d")
+    before, after = {"a": "1", "b": "1", "c": "1"}, {"c": "2", "a": "1", "d": "1"}
+    assert differences(before, after) == ("added: d", "changed: c", "removed: b")
