@@ -23,6 +23,8 @@ from coordinate_agents.sessions.model import (
     SessionFacts,
     SessionId,
     SessionRecord,
+    TurnFacts,
+    TurnLimits,
     TurnReading,
     TurnRequest,
     WriteResult,
@@ -275,6 +277,14 @@ class Sessions(Protocol):
 
     async def interrupt(self, session_id: SessionId) -> None:
         """What Ctrl-C at its terminal does."""
+        ...
+
+    async def end_turn(self, session_id: SessionId, *, idle_life_s: float) -> TurnFacts:
+        """The turn is over and the child stays, idle, until its host closes it after so long."""
+        ...
+
+    async def begin_turn(self, session_id: SessionId, limits: TurnLimits) -> None:
+        """One more turn in the living child, with deadlines of its own."""
         ...
 
     async def end_strays(self, markers: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:

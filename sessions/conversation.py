@@ -18,7 +18,15 @@ from coordinate_agents.sessions.attachment import Attachment
 from coordinate_agents.sessions.connection import HostConnection, HostGone, read_token
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.keys import bytes_of
-from coordinate_agents.sessions.model import Output, OutputForm, SessionId, SessionRecord, WriteResult
+from coordinate_agents.sessions.model import (
+    Output,
+    OutputForm,
+    SessionId,
+    SessionRecord,
+    TurnFacts,
+    TurnLimits,
+    WriteResult,
+)
 
 MAX_WAIT_MS: Final = 25_000
 # Input is answered when it is known what became of it: readiness, typing 256 KiB, acknowledgement, each bounded there.
@@ -86,6 +94,27 @@ class Conversations:
     async def resize(self, session_id: SessionId, columns: int, rows: int) -> None:
         """Give the terminal another size; the program gets SIGWINCH. Raises as `write`."""
         await self._input(session_id, "resize", columns=columns, rows=rows)
+
+    async def end_turn(self, session_id: SessionId, *, idle_life_s: float) -> TurnFacts:
+        """The turn is over and the child stays: it may be idle for so long, then its host closes it. Raises as `write`.
+
+        What the turn's deadlines were counts no more. Asked again, the time of idleness begins anew.
+        """
+        return await self._turn(session_id, is_over=True, timeout_s=idle_life_s)
+
+    async def begin_turn(self, session_id: SessionId, limits: TurnLimits) -> None:
+        """One more turn in the living child, with deadlines of its own. Raises as `write`."""
+        await self._turn(
+            session_id,
+            is_over=False,
+            timeout_s=limits.timeout_s,
+            idle_timeout_s=limits.idle_timeout_s,
+            on_idle=limits.on_idle,
+        )
+
+    async def _turn(self, session_id: SessionId, **fields: Any) -> TurnFacts:
+        answer = await self._input(session_id, "turn", turn=fields)
+        return TurnFacts(str(answer["tail"]), str(answer["log_path"]), int(answer["duration_ms"]))
 
     @asynccontextmanager
     async def attach(

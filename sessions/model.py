@@ -20,7 +20,8 @@ Mode = Literal["oneshot", "interactive"]
 # starting: the host is up, the child is not yet; running: the child lives; closing: a close was asked for;
 # exited: the child ended and was reported; failed: it never started or its host could not go on.
 # awaiting-input: the child lives and asks a question that nobody has answered yet (`SessionRecord.question`).
-SessionState = Literal["starting", "running", "awaiting-input", "closing", "exited", "failed"]
+# idle: the child lives between two turns.
+SessionState = Literal["starting", "running", "awaiting-input", "idle", "closing", "exited", "failed"]
 
 # trust: may I work in this folder; login: who are you; permission: may I do this; yes-no: a plain question.
 QuestionKind = Literal["trust", "login", "permission", "yes-no", "other"]
@@ -32,8 +33,9 @@ Delivered = Literal["true", "false", "unknown"]
 # plain: control sequences removed; raw: kept.
 OutputForm = Literal["plain", "raw"]
 
-# Why the child ended. exit: by itself; timeout/idle/input: a deadline of the host; close: somebody asked.
-EndCause = Literal["exit", "timeout", "idle", "close", "spawn-failed", "host-lost"]
+# Why the child ended. exit: by itself; timeout/idle/input: a deadline of the host; close: somebody asked; unused: no
+# turn began for as long as a Session may be idle.
+EndCause = Literal["exit", "timeout", "idle", "close", "unused", "spawn-failed", "host-lost"]
 
 # What a look from outside says. live: the host answers or holds its lock and answers; unreachable: lock held, no
 # answer (never treated as dead); lost: no host, no final record, tree searched; ended: final record is there;
@@ -173,6 +175,24 @@ class SessionEnd:
     output_bytes: int = 0
     survivors: tuple[str, ...] = ()
     error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """The deadlines of one more turn in a child that stays, as those of a `Launch`."""
+
+    timeout_s: float | None = None
+    idle_timeout_s: float | None = None
+    on_idle: Literal["mark", "stop"] = "mark"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFacts:
+    """What a living child did in the turn that is over: the end of its output, and how long the turn took."""
+
+    tail: str = ""
+    log_path: str | None = None
+    duration_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

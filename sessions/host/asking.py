@@ -38,6 +38,7 @@ class Asking:
         self._typed_total = 0
         self._next = float("inf")
         self._changed_at = 0.0
+        self._is_resting = False
         self.terminal: Terminal | Pipe | None = None
         self.question: Asked | None = None
 
@@ -48,6 +49,14 @@ class Asking:
 
     def started(self, now: float) -> None:
         self.printed(now)
+
+    def rest(self, now: float, *, is_resting: bool) -> None:
+        """Between two turns a program waits for the next one: that is no question. What stands there is past."""
+        self._is_resting = is_resting
+        self.question = None
+        self._typed_total = self._output.total
+        if not is_resting:
+            self.printed(now)
 
     def typed(self) -> None:
         """Something was typed: what stands there now is answered, rightly or not."""
@@ -66,6 +75,8 @@ class Asking:
         if now < self._next:
             return False
         self._next = float("inf")
+        if self._is_resting:
+            return False
         before = self.question
         text = self._text()
         kind = next((kind for kind, pattern in self._rules if re.search(pattern, text)), None)

@@ -50,6 +50,16 @@ class Limits:
         self.stop_on_idle = stop_on_idle
         self.close_bound_s = close_bound_s
 
+    def of_turn(self, fields: "dict[str, object]") -> "Limits":
+        """Those of a turn, or of the time between two; the bound of a close is the Session's."""
+        timeout, idle = fields.get("timeout_s"), fields.get("idle_timeout_s")
+        return Limits(
+            timeout_s=float(timeout) if isinstance(timeout, int | float) else None,
+            idle_timeout_s=float(idle) if isinstance(idle, int | float) else None,
+            stop_on_idle=fields.get("on_idle") == "stop",
+            close_bound_s=self.close_bound_s,
+        )
+
 
 class Custody:
     """`run` returns when the final record is written and clients were told."""
@@ -73,6 +83,8 @@ class Custody:
         self._started = self._exited = self._progressed = time.monotonic()
         self._progress = Progress()
         self._stalled = False
+        self._turn_at = self._started
+        self._is_between_turns = False
         self._asked_at: float | None = None  # since when no time counts: a question waits, or a person is joined
         self._waited_s = 0.0
         self._output_open = False
@@ -88,7 +100,7 @@ class Custody:
     def take(self, child: Child, stdin: bytes | None) -> None:
         """Own the child from now on."""
         self._child = child
-        self._started = self._exited = self._progressed = time.monotonic()
+        self._started = self._turn_at = self._exited = self._progressed = time.monotonic()
         self._record.child_started(child.pid)
         self._cgroup = str(self._record.get("cgroup") or "")
         self._watch_output()
@@ -160,7 +172,7 @@ class Custody:
             times += [self._next_step, self._ending.deadline]
         elif self._status is None and self._asked_at is None:
             if limits.timeout_s is not None:
-                times.append(self._started + self._waited_s + limits.timeout_s)
+                times.append(self._turn_at + self._waited_s + limits.timeout_s)
             if limits.idle_timeout_s is not None and not self._stalled:
                 times.append(self._progressed + limits.idle_timeout_s)
         return min(times)
@@ -194,8 +206,8 @@ class Custody:
 
     def _on_deadline(self, now: float) -> None:
         limits = self._limits
-        if limits.timeout_s is not None and now >= self._started + self._waited_s + limits.timeout_s:
-            self._stop("timeout", limits.close_bound_s, graceful=True)
+        if limits.timeout_s is not None and now >= self._turn_at + self._waited_s + limits.timeout_s:
+            self._stop("unused" if self._is_between_turns else "timeout", limits.close_bound_s, graceful=True)
         elif limits.idle_timeout_s is not None and now >= self._progressed + limits.idle_timeout_s:
             if limits.stop_on_idle:
                 self._stop("idle", limits.close_bound_s, graceful=True)
@@ -216,7 +228,8 @@ class Custody:
         """Note what is asked, then tell."""
         question = self._requests.asking.question
         self._note_pause(now)
-        self._record.changed(state="running" if question is None else "awaiting-input", question=question)
+        resting = "idle" if self._is_between_turns else "running"
+        self._record.changed(state=resting if question is None else "awaiting-input", question=question)
         if self._server is not None:
             self._server.broadcast({"event": "question", "question": question})
 
@@ -313,8 +326,36 @@ class Custody:
                 bound_s = float(bound) if isinstance(bound, int | float) else self._limits.close_bound_s
                 self._stop("close", min(max(bound_s, 0.1), 60.0), graceful=bool(fields.get("graceful", True)))
                 return {"ok": True}
+            case "turn":
+                asked = message.get("turn")
+                return self._set_turn(asked if isinstance(asked, dict) else {})
             case other:
                 return {"ok": False, "error": f"unknown operation {other!r}"}
+
+    def _set_turn(self, fields: "dict[str, object]") -> Message:
+        """The turn is over, or another one begins in the living child: its own deadlines count from now on.
+
+        Asked twice it is the same; of a child that is ended it is refused.
+        """
+        if self._ending is not None or self._status is not None:
+            return {"ok": False, "error": "the child has ended, or is being ended"}
+        now = time.monotonic()
+        facts: Message = {
+            "ok": True,
+            "tail": self._output.tail(),
+            "log_path": self._log_path,
+            "duration_ms": round((now - self._turn_at) * 1000),
+        }
+        self._is_between_turns = bool(fields.get("is_over"))
+        self._limits = self._limits.of_turn(fields)
+        self._turn_at = self._progressed = now
+        self._waited_s, self._asked_at, self._stalled = 0.0, None, False
+        had_question = self._requests.asking.question is not None
+        self._requests.set_turn(is_over=self._is_between_turns)
+        self._record.changed(state="idle" if self._is_between_turns else "running", question=None, stalled=False)
+        if had_question and self._server is not None:
+            self._server.broadcast({"event": "question", "question": None})
+        return facts
 
     def _watch_signals(self) -> None:
         reading, writing = os.pipe()

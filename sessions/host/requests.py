@@ -89,6 +89,12 @@ class Requests:
             case _:
                 return {}
 
+    def set_turn(self, *, is_over: bool) -> None:
+        """Between turns nothing is asked. Who begins another one has seen that the program takes a prompt."""
+        self.asking.rest(time.monotonic(), is_resting=is_over)
+        if not is_over and self.typist is not None:
+            self.typist.is_ready = True
+
     @property
     def is_attached(self) -> bool:
         return self._attached.is_writing

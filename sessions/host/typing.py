@@ -90,7 +90,7 @@ class Typist:
         self._queue: deque[tuple[Typing, int, Done]] = deque()
         self._queued_bytes = 0
         self._at = float("inf")
-        self._is_ready = not rules.ready
+        self.is_ready = not rules.ready
 
     def text(self, data: bytes, submit: bool, done: "Done") -> None:
         """Queue a text; `done` is called once with the verdict."""
@@ -148,7 +148,7 @@ class Typist:
     # --- what is typed; each yields seconds to wait
 
     def _text(self, data: bytes, submit: bool) -> "Typing":
-        if not self._is_ready:
+        if not self.is_ready:
             verdict = yield from self._wait_until_ready()
             if verdict is not None:
                 return verdict
@@ -197,7 +197,7 @@ class Typist:
             if time.monotonic() >= until:
                 return Verdict("false", f"not ready after {self._rules.ready_bound_s:g} s; nothing was typed")
             yield _LONGEST_PAUSE_S
-        self._is_ready = True
+        self.is_ready = True
         return None
 
     def _leave_line_mode(self, data: bytes) -> "Generator[float, None, Verdict | None]":
