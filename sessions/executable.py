@@ -12,6 +12,7 @@ from typing import Final
 
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import ResolvedExecutable
+from coordinate_agents.sessions.windows import names, programs
 
 # Source: Linux, BINPRM_BUF_SIZE; the kernel reads no more of a first line.
 _SHEBANG_BYTES: Final = 256
@@ -27,12 +28,31 @@ def resolve(command: str, *, relative_to: str, path: str, skip_below: Sequence[s
     """
     if not command or "\0" in command:
         raise _error("EXECUTABLE_NOT_FOUND", command, source, ["the command is empty or contains a NUL character"])
+    if os.name == "nt":
+        return _resolve_windows(command, relative_to, path, skip_below, source)
     if "/" in command:
         wanted = Path(command).expanduser() if command.startswith("~/") else Path(relative_to) / command
         places: list[tuple[Path, str | None]] = [(wanted, None)]
     else:
         places = [(Path(entry) / command, _reason_to_skip(entry, skip_below)) for entry in path.split(os.pathsep)]
     return _first(command, places, source)
+
+
+def _resolve_windows(
+    command: str, relative_to: str, path: str, skip_below: Sequence[str], source: str
+) -> ResolvedExecutable:
+    found = programs.find(
+        command,
+        relative_to=relative_to,
+        path=path,
+        pathext=os.environ.get("PATHEXT", ""),
+        reason_to_skip=lambda entry: _reason_below(entry, skip_below),
+        is_file=lambda place: Path(names.extended(place)).is_file(),
+    )
+    if found.path is None:
+        raise _error("EXECUTABLE_NOT_FOUND", command, source, list(found.looked))
+    # Links are not followed: what a package manager's shim is called decides how it is started.
+    return ResolvedExecutable(command, path=found.path, source=source, name=found.path)
 
 
 def _first(command: str, places: list[tuple[Path, str | None]], source: str) -> ResolvedExecutable:
@@ -95,6 +115,10 @@ def _reason_to_skip(entry: str, skip_below: Sequence[str]) -> str | None:
         return "an empty PATH entry means the current folder"
     if not entry.startswith("/"):
         return "a relative PATH entry"
+    return _reason_below(entry, skip_below)
+
+
+def _reason_below(entry: str, skip_below: Sequence[str]) -> str | None:
     real = Path(entry).resolve()
     for root in skip_below:
         top = Path(root).resolve()

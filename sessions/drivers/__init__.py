@@ -4,7 +4,9 @@ A driver reports facts and decides nothing. `spawn(start)` returns a `Child`; it
 not be executed, so that "could not start" and "ended at once" are never confused.
 """
 
+import sys
+
 DRIVERS = {
     "pipe": "coordinate_agents.sessions.drivers.pipe",
-    "pty": "coordinate_agents.sessions.drivers.pty",
+    "pty": "coordinate_agents.sessions.drivers." + ("winpty" if sys.platform == "win32" else "pty"),
 }

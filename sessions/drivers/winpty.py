@@ -1,0 +1,138 @@
+"""The terminal driver on Windows: a pseudo console, through pywinpty's binding. Runs in hosts, there only.
+
+Only the binding (`winpty.PTY`) is used. The library's `PtyProcess` looks the program up again by itself, quotes for
+programs only (a batch file would read other arguments), and polls.
+
+Facts of the binding (pywinpty 3.1, winpty-rs 2.0): the name it is given becomes the beginning of the command line as it
+is, so it is given in quotes; `fd` is the handle of the process; a blocking read may never return once the process
+ended, so the handle is what says that it ended; what it reads is text already.
+"""
+
+import os
+import socket
+import sys
+import threading
+from errno import EINVAL
+from typing import Final, Protocol
+
+from coordinate_agents.sessions.drivers.base import Child, NoTerminal, Start
+from coordinate_agents.sessions.windows import names, programs, quoting
+
+# The console may still move the last lines when the process has ended.
+_DRAIN_S: Final = 0.5
+_CONPTY: Final = 0
+
+
+class Binding(Protocol):
+    """What is used of `winpty.PTY`, with its names."""
+
+    def __init__(self, cols: int, rows: int, backend: int | None = None) -> None: ...
+    def spawn(
+        self, appname: str, cmdline: str | None = None, cwd: str | None = None, env: str | None = None
+    ) -> bool: ...
+    def set_size(self, cols: int, rows: int) -> None: ...
+    def read(self, blocking: bool = False) -> str: ...
+    def write(self, to_write: str) -> int: ...
+    def get_exitstatus(self) -> int | None: ...
+    def cancel_io(self) -> bool: ...
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def fd(self) -> int | None: ...
+
+
+class Console:
+    """A pseudo console whose output comes out of a socket; keeps it and its threads together.
+
+    `output` is non-blocking and ends when the process has ended and everything it printed was read, or was given up
+    on. `write` and `resize` are for the host; `exit_code` is None as long as the process lives.
+    """
+
+    def __init__(self, binding: Binding) -> None:
+        self._binding = binding
+        self.output, self._writing = socket.socketpair()
+        self.output.setblocking(False)
+        self._is_read = threading.Event()
+        threading.Thread(target=self._pump, daemon=True).start()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._binding.get_exitstatus()
+
+    def write(self, data: bytes) -> int:
+        """Type it; a character must not be cut over two calls. Returns how many bytes were taken: all."""
+        self._binding.write(data.decode("utf-8", "replace"))
+        return len(data)
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._binding.set_size(columns, rows)
+
+    def _pump(self) -> None:
+        """In a thread of its own: the binding can only be waited for by blocking."""
+        try:
+            while True:
+                text = self._binding.read(blocking=True)
+                self._writing.sendall(text.encode("utf-8", "replace"))
+        except Exception:  # the binding's own error says "end of file"; a closed socket that nobody reads any more
+            self._is_read.set()
+
+    def _watch(self) -> None:
+        """End the output when the process has ended, also when the binding never says so."""
+        wait_for_handle(self._binding.fd or 0)
+        if not self._is_read.wait(_DRAIN_S):
+            try:
+                self._binding.cancel_io()
+            except Exception:  # nothing was being read
+                self._is_read.set()
+        self._writing.shutdown(socket.SHUT_RDWR)
+
+
+def spawn(start: Start) -> Child:
+    """Start on a pseudo console. Raises: NoTerminal; OSError when the program or its arguments cannot be started."""
+    if start.stdin is not None:
+        # A pseudo console gives its process no other input than the keyboard, which cuts long lines.
+        raise NoTerminal(EINVAL, "a prompt on stdin needs a pipe, and a pseudo console takes none")
+    problem = names.folder_problem(start.cwd)
+    if problem is not None:
+        raise OSError(EINVAL, problem, start.cwd)
+    try:
+        line = programs.start_line(start.executable, start.argv[1:], system_root=system_root(start.env))
+    except quoting.CannotQuote as error:
+        raise OSError(EINVAL, str(error), start.executable) from error
+    rows, columns = start.size
+    try:
+        console = binding()(columns, rows, backend=_CONPTY)
+    except Exception as error:  # the library's own class, which is not imported here
+        raise NoTerminal(EINVAL, f"no pseudo console can be made: {error}") from error
+    env = "".join(f"{name}={value}\0" for name, value in start.env.items())
+    try:
+        is_started = console.spawn(f'"{line.application}"', cmdline=line.rest or None, cwd=start.cwd, env=env)
+    except Exception as error:
+        raise OSError(EINVAL, str(error), start.executable) from error
+    if not is_started or console.pid is None:
+        raise OSError(EINVAL, "the process was not started", start.executable)
+    keep = Console(console)
+    child = Child(console.pid, keep.output.fileno(), -1, keep)
+    child.is_terminal = True
+    return child
+
+
+def system_root(env: "dict[str, str]") -> str:
+    """Windows' own folder, by the host's environment and not by the child's."""
+    return os.environ.get("SYSTEMROOT") or env.get("SYSTEMROOT") or "C:\\Windows"
+
+
+def binding() -> type[Binding]:
+    """The library's class. Raises: ImportError."""
+    __import__("winpty")
+    found: type[Binding] = sys.modules["winpty"].PTY
+    return found
+
+
+def wait_for_handle(handle: int) -> None:
+    """Return when the process behind the handle has ended. Source: WaitForSingleObject, INFINITE."""
+    import ctypes
+
+    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
+    kernel.WaitForSingleObject(ctypes.c_void_p(handle), 0xFFFFFFFF)
