@@ -88,7 +88,7 @@ class Context:
 
     def agent_of(self, task: Task) -> str:
         """The agent identity of a task; operations made sure before the drive that there is one."""
-        return agent_for(self.config, task.agent, subtask=task.id)
+        return agent_for(self.config, self.run(task.id).chosen_agent or task.agent, subtask=task.id)
 
     def new_nonce(self) -> str:
         return secrets.token_hex(16)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from coordinate_agents.graph.certificate import Waiver
 from coordinate_agents.graph.model import SubtaskId
 
 
@@ -28,12 +29,16 @@ class RunSetup:
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """Records SessionStarting first. Ends in SessionStarted or AttemptFailed. `has_tokens`: they are still its own."""
+    """Records SessionStarting first. Ends in SessionStarted or AttemptFailed. `has_tokens`: they are still its own.
+
+    `is_told`: `feedback` is what a person said, not what a verification found.
+    """
 
     subtask: SubtaskId
     turn: int = 0
     feedback: str = ""
     has_tokens: bool = False
+    is_told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,8 @@ class Verify:
 
     subtask: SubtaskId
     by: str = "turn"
+    waivers: tuple[Waiver, ...] = ()
+    who: str = ""
 
 
 @dataclass(frozen=True, slots=True)

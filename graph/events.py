@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
+from coordinate_agents.graph.certificate import Waiver
 from coordinate_agents.graph.codec import from_plain, to_plain
 from coordinate_agents.graph.evidence import CheckOutcome
 from coordinate_agents.graph.model import CommitId, SubtaskId
@@ -16,6 +17,8 @@ from coordinate_agents.worktrees.model import Head, Worktree
 
 # What follows a refusal: the same Session gets the facts, a next attempt is due, or nothing more.
 Then = Literal["fix-turn", "retry", "end"]
+# What a reset subtask starts from: its kept worktree and branch, or a fresh base on a fresh branch.
+Keep = Literal["branch", "base"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class EvidenceSummary:
     outside_scope: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,15 @@ class SharedChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedAccepted:
+    """A person accepted exactly the state of this fingerprint. `blob` holds it: the new reference."""
+
+    fingerprint: str
+    blob: str
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
 class TaskClaimed:
     """A slot was taken; the intent to start attempt `attempt`. `nonce` will mark the worktree if one is made."""
 
@@ -124,7 +137,7 @@ class SetupDone:
 
 @dataclass(frozen=True, slots=True)
 class SessionStarting:
-    """The intent to start a Session, before any process exists."""
+    """The intent to start a Session, before any process exists. `is_told`: `feedback` is what a person said."""
 
     subtask: SubtaskId
     session: str
@@ -132,6 +145,7 @@ class SessionStarting:
     marker: str
     command: tuple[str, ...] = ()
     feedback: str = ""
+    is_told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +154,17 @@ class SessionStarted:
     session: str
     pid: int | None = None
     host_pid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionAdopted:
+    """The attempt had ended on the record, and its Session lives in the right worktree: it goes on."""
+
+    subtask: SubtaskId
+    session: str
+    pid: int | None = None
+    host_pid: int | None = None
+    who: str = "user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +220,12 @@ class CommitMade:
 
 @dataclass(frozen=True, slots=True)
 class VerificationStarted:
-    """`by` says what triggered the look: turn, recover, check."""
+    """`by` says what triggered the look: turn, recover, check. Of a check, `who` asked for it and waived what."""
 
     subtask: SubtaskId
     by: str = "turn"
+    waivers: tuple[Waiver, ...] = ()
+    who: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,10 +298,42 @@ class TaskStopped:
 
 @dataclass(frozen=True, slots=True)
 class TaskReset:
-    """Made ready again. Attempts are counted afresh against the limit; the attempt number goes on."""
+    """Made ready again. Attempts are counted afresh against the limit; the attempt number goes on.
+
+    Of a succeeded one (a redo) the verified commit counts no more. `say`: a person's words for the next prompt, empty:
+    those of an earlier reset stay; `agent`: from now on, None: as before.
+    """
 
     subtask: SubtaskId
     reason: str
+    keep: Keep = "branch"
+    say: str = ""
+    agent: str | None = None
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTold:
+    """A person's words. `now`: they were typed into the Session; else they are given with the next prompt."""
+
+    subtask: SubtaskId
+    text: str
+    now: bool = False
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskHeld:
+    """A person works in the worktree: no prompt, start or verification before TaskReleased."""
+
+    subtask: SubtaskId
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReleased:
+    subtask: SubtaskId
+    who: str = "user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +386,7 @@ TaskEvent = (
     | SetupDone
     | SessionStarting
     | SessionStarted
+    | SessionAdopted
     | PhaseChanged
     | TurnEnded
     | CommitMade
@@ -339,6 +399,9 @@ TaskEvent = (
     | AttemptFailed
     | TaskStopped
     | TaskReset
+    | TaskTold
+    | TaskHeld
+    | TaskReleased
 )
 IntegrationEvent = (
     IntegrationStarted
@@ -348,7 +411,7 @@ IntegrationEvent = (
     | IntegrationJudged
     | IntegrationFailed
 )
-GraphEvent = GraphCreated | DriveStarted | DriveEnded | SharedRecorded | SharedChanged
+GraphEvent = GraphCreated | DriveStarted | DriveEnded | SharedRecorded | SharedChanged | SharedAccepted
 Event = TaskEvent | IntegrationEvent | GraphEvent
 
 _CLASSES: Final[Mapping[str, type[Any]]] = {cls.__name__: cls for cls in Event.__args__}
@@ -364,6 +427,9 @@ DURABLE: Final = frozenset(
         "IntegrationMerged",
         "IntegrationJudged",
         "SharedRecorded",
+        "SharedAccepted",
+        "TaskReset",
+        "TaskHeld",
     }
 )
 

@@ -30,11 +30,13 @@ from coordinate_agents.graph.events import (
     IntegrationMerged,
     IntegrationStarted,
     PhaseChanged,
+    SessionAdopted,
     SessionStarted,
     SetupDone,
     TaskClaimed,
     TaskJudged,
     TurnEnded,
+    VerificationStarted,
     WorktreeReady,
     event_type,
     subtask_of,
@@ -52,6 +54,9 @@ MAX_FEEDBACK_BYTES: Final = 16 * 1024
 def decide(snapshot: Snapshot, event: Event) -> Event:
     """The event with its consequence filled in: fix turn, next attempt, or the end."""
     match event:
+        case TaskJudged() | AttemptFailed() if snapshot.runs[event.subtask].verified_by == "check":
+            # A person asked whether what is there now is good: the answer is the end of it.
+            return replace(event, then="end")
         case TaskJudged(accepted=False):
             run, task = snapshot.runs[event.subtask], snapshot.tasks[event.subtask]
             if event.can_continue and run.turn - run.free_turns < task.fix_turns:
@@ -87,6 +92,8 @@ def _require_legal(snapshot: Snapshot, event: Event) -> None:
     _require(TASK_EVENTS, name, run.state, f"subtask {subtask}")
     if name == "TaskClaimed":
         _require_ready(snapshot, subtask)
+    if isinstance(event, VerificationStarted) and event.by != "check":
+        _require({name: frozenset({"running"})}, name, run.state, f"subtask {subtask}")
 
 
 def _require(table: Mapping[str, frozenset[str]], name: str, state: str, what: str) -> None:
@@ -96,7 +103,7 @@ def _require(table: Mapping[str, frozenset[str]], name: str, state: str, what: s
 
 def _require_ready(snapshot: Snapshot, subtask: SubtaskId) -> None:
     """A claim is legal only when the frontier says READY: every prerequisite succeeded."""
-    place = snapshot.frontier.place(subtask)
+    place = "held" if snapshot.runs[subtask].is_held else str(snapshot.frontier.place(subtask))
     if place != "ready":
         raise GraphError(
             "TASK_STATE_CONFLICT", f"TaskClaimed is not possible: subtask {subtask} is {place}.", stage="transition"
@@ -113,14 +120,14 @@ def _effects_of(snapshot: Snapshot, event: Event) -> tuple[Effect, ...]:
             return (RunSetup(subtask),)
         case SetupDone(subtask=subtask):
             return (OpenSession(subtask),)
-        case SessionStarted(subtask=subtask):
+        case SessionStarted(subtask=subtask) | SessionAdopted(subtask=subtask):
             return (AwaitTurn(subtask),)
         case PhaseChanged(phase="throttled", can_go_on=False, subtask=subtask):
             return (AwaitRetry(subtask),)
         case PhaseChanged(phase="preparing", subtask=subtask):
             return (_try_again(snapshot.runs[subtask]),)
-        case TurnEnded():
-            return (after_turn(event),)
+        case TurnEnded(subtask=subtask):
+            return (after_turn(snapshot.runs[subtask], event),)
         case TaskJudged(then="fix-turn", subtask=subtask):
             run = snapshot.runs[subtask]
             return (OpenSession(subtask, turn=run.turn + 1, feedback=feedback_of(event)),)
@@ -132,15 +139,22 @@ def _effects_of(snapshot: Snapshot, event: Event) -> tuple[Effect, ...]:
             return ()
 
 
-def after_turn(event: TurnEnded) -> Effect:
-    """Exit 0 with nothing left alive is the trigger to look, or a program that stays and says it is done."""
+def after_turn(run: TaskRun, event: TurnEnded) -> Effect:
+    """Exit 0 with nothing left alive is the trigger to look, or a program that stays and says it is done.
+
+    What a person said meanwhile is the next turn, before anything is verified.
+    """
     is_over = event.cause in TURN_OVER or (event.cause == "exit" and event.exit_code == 0)
-    return Verify(event.subtask) if is_over and not event.survivors else ExplainExit(event.subtask)
+    if not is_over or event.survivors:
+        return ExplainExit(event.subtask)
+    if run.told:
+        return OpenSession(run.id, turn=run.turn + 1, feedback="\n\n".join(run.told), has_tokens=True, is_told=True)
+    return Verify(event.subtask)
 
 
 def _try_again(run: TaskRun) -> OpenSession:
     """The refused turn once more, as the next one; it costs no fix turn."""
-    return OpenSession(run.id, turn=run.turn + 1, feedback=run.feedback, has_tokens=True)
+    return OpenSession(run.id, turn=run.turn + 1, feedback=run.feedback, has_tokens=True, is_told=run.is_told)
 
 
 def continue_run(run: TaskRun) -> Effect:
@@ -158,13 +172,15 @@ def continue_run(run: TaskRun) -> Effect:
         case "setup":
             return OpenSession(run.id)
         case "session":
-            return OpenSession(run.id, turn=run.turn, feedback=run.feedback)
+            return OpenSession(run.id, turn=run.turn, feedback=run.feedback, is_told=run.is_told)
         case "turn" if run.turn_end is not None and run.phase == "throttled":
             return AwaitRetry(run.id)
         case "turn" if run.turn_end is not None and run.phase == "preparing":
             return _try_again(run)
         case "turn":
-            return after_turn(run.turn_end) if run.turn_end else AwaitTurn(run.id)
+            return after_turn(run, run.turn_end) if run.turn_end else AwaitTurn(run.id)
+        case "verify" if run.verified_by == "check":
+            return Verify(run.id, by="check", waivers=run.waivers)
         case "verify":
             return Verify(run.id, by="recover")
 

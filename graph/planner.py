@@ -33,12 +33,14 @@ class Planner:
         agent_of: Callable[[Task], str] | None = None,
     ) -> None:
         self._snapshot = snapshot
-        self._tasks: Mapping[SubtaskId, Task] = snapshot.tasks
+        self._tasks: dict[SubtaskId, Task] = snapshot.tasks
         if agent_of is not None:
             self._tasks = {
                 name: task if task.agent is not None else replace(task, agent=agent_of(task))
                 for name, task in snapshot.tasks.items()
             }
+        for subtask in snapshot.tasks:
+            self._follow_agent(subtask)
         self._breaker = Breaker()
         # Running subtasks that gave their slot back and want one again.
         self._resuming: set[SubtaskId] = set()
@@ -61,13 +63,15 @@ class Planner:
         Returns whether a place or a slot changed; where none did, the next plan is the last one.
         """
         frontier, before = self._snapshot.frontier, self._running.get(subtask)
+        was_ready = subtask in self._ready
+        self._follow_agent(subtask)
         was_resuming = subtask in self._resuming
         self._put(subtask, frontier.place(subtask))
         moved = self._snapshot.take_changed()
         for changed in moved:
             self._put(changed, frontier.place(changed))
         is_held_otherwise = self._breaker.see(self._snapshot.runs[subtask])
-        has_turned = was_resuming != (subtask in self._resuming)
+        has_turned = was_resuming != (subtask in self._resuming) or was_ready != (subtask in self._ready)
         return bool(moved) or has_turned or is_held_otherwise or before != self._running.get(subtask)
 
     def hold(self, key: str, needs: Sequence[str], *, subtask: SubtaskId | None = None) -> bool:
@@ -94,6 +98,12 @@ class Planner:
     def waiting(self) -> Collection[SubtaskId]:
         """The running subtasks that wait for tokens; they have no slot, and nothing of them is at work."""
         return self._waiting.keys()
+
+    def _follow_agent(self, subtask: SubtaskId) -> None:
+        """Plan with the agent that a person chose instead of the document's."""
+        chosen = self._snapshot.runs[subtask].chosen_agent
+        if chosen is not None and self._tasks[subtask].agent != chosen:
+            self._tasks = {**self._tasks, subtask: replace(self._tasks[subtask], agent=chosen)}
 
     def _are_free(self, needs: Sequence[str]) -> bool:
         taken = Counter(token for each in self._running.values() for token in each.needs)
@@ -165,7 +175,8 @@ class Planner:
 
     def _put(self, subtask: SubtaskId, place: Place) -> None:
         task = self._snapshot.tasks[subtask]
-        if place == "ready" and (self._eligible is None or subtask in self._eligible):
+        is_held = self._snapshot.runs[subtask].is_held
+        if place == "ready" and not is_held and (self._eligible is None or subtask in self._eligible):
             self._ready.add(subtask)
         else:
             self._ready.discard(subtask)

@@ -48,13 +48,14 @@ class Assignment:
     delivered: tuple[Delivered, ...] = ()
 
 
-def first_prompt(assignment: Assignment, *, nonce: str) -> str:
-    """The whole assignment. It stands alone: a fresh agent needs nothing else."""
+def first_prompt(assignment: Assignment, *, nonce: str, said: str = "") -> str:
+    """The whole assignment. It stands alone: a fresh agent needs nothing else. `said`: what a person added to it."""
     task = assignment.task
     parts = [
         f"# {task.title}",
         _section("Context", assignment.graph.spec),
         _section("Your subtask", task.spec if task.spec.strip() else task.title),
+        _section("What the person who runs this adds", words_of_person(said, nonce=nonce) if said else ""),
         _delivered(assignment.delivered, nonce),
         _section("Where you work", _place(assignment)),
         _section("How your work is judged", _judgement(assignment)),
@@ -79,6 +80,24 @@ def fix_prompt(
         _finish(assignment),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def told_prompt(assignment: Assignment, said: str, *, nonce: str) -> str:
+    """The next turn of an agent that knows its assignment: a person's words."""
+    parts = [
+        f"About your work on {assignment.task.id}, the person who runs this says:",
+        words_of_person(said, nonce=nonce),
+        "Go on in the same worktree.",
+        _finish(assignment),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def words_of_person(text: str, *, nonce: str) -> str:
+    """The words as they stand, between two marks: what follows them is the Runtime's again."""
+    words = text.strip()
+    mark = _fresh(nonce, words)
+    return f"<<<<< {mark} words of a person, to be followed\n{words}\n>>>>> {mark} end of these words"
 
 
 def review_prompt(assignment: Assignment, feedback: str) -> str:

@@ -3,16 +3,22 @@
 from coordinate_agents.graph.agents import agent_for
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.model import CommitBy, slug
-from coordinate_agents.graph.prompt import Assignment, Delivered, first_prompt, fix_prompt
+from coordinate_agents.graph.prompt import Assignment, Delivered, first_prompt, fix_prompt, told_prompt
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.worktrees.model import branch_name
 
 
-def prompt_of(context: Context, run: TaskRun, *, commit_by: CommitBy, feedback: str, nonce: str) -> str:
-    """The assignment, or with `feedback` the turn that follows a refusal."""
-    assignment = assignment_of(context, run, commit_by)
-    if not feedback:
-        return first_prompt(assignment, nonce=nonce)
+def prompt_of(context: Context, run: TaskRun, *, commit_by: CommitBy, nonce: str, continues: bool) -> str:
+    """The prompt of the turn that was recorded last: the assignment, the turn after a refusal, or a person's words.
+
+    `continues`: the agent knows the turns before; else a person's words come with the whole assignment.
+    """
+    assignment, feedback = assignment_of(context, run, commit_by), run.feedback
+    if run.is_told and continues:
+        return told_prompt(assignment, feedback, nonce=nonce)
+    if not feedback or run.is_told:
+        said = "\n\n".join(words for words in (run.say, feedback) if words)
+        return first_prompt(assignment, nonce=nonce, said=said)
     if run.evidence is None or not run.evidence.reasons:
         return fix_prompt(assignment, feedback.splitlines(), nonce=nonce)
     return fix_prompt(assignment, run.evidence.reasons, run.evidence.checks, nonce=nonce)

@@ -5,7 +5,7 @@ Pure. The world was looked at by `observe`; nothing here guesses. In doubt the s
 
 from dataclasses import dataclass
 
-from coordinate_agents.graph.effects import AwaitTurn, CheckIntegration, Effect, MergeHeads, OpenSession
+from coordinate_agents.graph.effects import AwaitTurn, CheckIntegration, Effect, MergeHeads
 from coordinate_agents.graph.events import Event, SessionStarted, TaskReset, TaskStopped
 from coordinate_agents.graph.machine import continue_run
 from coordinate_agents.graph.model import SubtaskId
@@ -50,7 +50,7 @@ def decide(run: TaskRun, facts: SessionFacts | None) -> Decision:
     match facts.liveness:
         case "absent" if run.stage == "session":
             # The intent was recorded, no host was made: the start is simply done now.
-            return GoOn(OpenSession(run.id, turn=run.turn, feedback=run.feedback))
+            return GoOn(continue_run(run))
         case "absent":
             return Record(TaskStopped(run.id, f"{INTERRUPTED}: its Session's record is gone"))
         case "foreign":

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from coordinate_agents.graph.certificate import Waiver
 from coordinate_agents.graph.codec import from_plain, to_plain
 from coordinate_agents.graph.events import BaseConflicted, EvidenceSummary, Failure, TurnEnded
 from coordinate_agents.graph.evidence import CheckOutcome
@@ -31,6 +32,11 @@ class TaskRun:
     `external_session` is the agent's own conversation, `delivered` what is known of a typed prompt, `question` the kind
     of what it asks. `can_go_on`: it has no slot and wants one. `limited_since`: its service refuses since then,
     `limits` times in a row; cleared once a turn got through.
+
+    What persons decided: `is_fresh`: the next attempt starts from a fresh base and branch; `say`: their words in every
+    first prompt until it succeeds; `told`: words for the next prompt, whichever it is; `is_told`: the last turn was
+    one of those; `chosen_agent`: instead of the document's; `is_held`: nothing starts before it is released;
+    `verified_by` and `waivers` are of the verification that runs, or of the last one.
     """
 
     id: SubtaskId
@@ -76,6 +82,14 @@ class TaskRun:
     started_at: float | None = None
     phase_since: float | None = None
     ended_at: float | None = None
+    is_fresh: bool = False
+    say: str = ""
+    told: tuple[str, ...] = ()
+    is_told: bool = False
+    chosen_agent: str | None = None
+    is_held: bool = False
+    verified_by: str = ""
+    waivers: tuple[Waiver, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

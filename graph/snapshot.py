@@ -30,15 +30,20 @@ from coordinate_agents.graph.events import (
     IntegrationMerged,
     IntegrationStarted,
     PhaseChanged,
+    SessionAdopted,
     SessionStarted,
     SessionStarting,
     SetupDone,
+    SharedAccepted,
     SharedChanged,
     SharedRecorded,
     TaskClaimed,
+    TaskHeld,
     TaskJudged,
+    TaskReleased,
     TaskReset,
     TaskStopped,
+    TaskTold,
     TurnEnded,
     VerificationStarted,
     WorktreeReady,
@@ -57,7 +62,7 @@ from coordinate_agents.graph.runs import (
     summary_from_row,
     summary_to_row,
 )
-from coordinate_agents.graph.states import IntegrationState
+from coordinate_agents.graph.states import IntegrationState, Phase
 from coordinate_agents.worktrees.model import Head
 
 __all__ = [
@@ -103,6 +108,7 @@ class Snapshot:
                 | DriveEnded()
                 | SharedRecorded()
                 | SharedChanged()
+                | SharedAccepted()
                 | IntegrationStarted()
                 | IntegrationConflicted()
                 | IntegrationMerged()
@@ -151,6 +157,8 @@ def _fold_summary(summary: GraphSummary, event: Any, time: float) -> GraphSummar
                 shared_fingerprint=None,
                 shared_since=None,
             )
+        case SharedAccepted(blob=blob):
+            return replace(summary, shared_blob=blob, shared_changes=(), shared_fingerprint=None, shared_since=None)
         case SharedChanged(changes=changes, fingerprint=fingerprint):
             return replace(summary, shared_changes=changes, shared_fingerprint=fingerprint, shared_since=time)
         case _:
@@ -186,34 +194,48 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
         case BaseConflicted():
             return replace(_ended(run, time), state="idle", conflict=event, tries=run.tries - 1)
         case WorktreeReady(worktree=worktree):
-            return replace(run, stage="worktree", worktree=worktree)
+            return replace(run, stage="worktree", worktree=worktree, is_fresh=False)
         case SetupDone(baseline=baseline):
             return replace(run, stage="setup", baseline=baseline)
-        case SessionStarting(session=session, turn=turn, marker=marker, command=command, feedback=feedback):
+        case SessionStarting():
+            return _session_starting(run, event, time)
+        case SessionStarted(pid=pid):
+            phase: Phase = "held" if run.is_held else "working"
+            return replace(run, stage="turn", phase=phase, phase_since=time, session_live=True, session_pid=pid)
+        case SessionAdopted(session=session, pid=pid):
             return replace(
                 run,
-                stage="session",
-                phase="preparing",
+                state="running",
+                stage="turn",
+                phase="held" if run.is_held else "working",
                 phase_since=time,
                 session=session,
-                turn=turn,
-                marker=marker,
-                command=command,
-                feedback=feedback,
-                session_live=False,
+                session_live=True,
+                session_pid=pid,
                 turn_end=None,
-                delivered="",
+                failure=None,
+                reason=None,
+                ended_at=None,
             )
-        case SessionStarted(pid=pid):
-            return replace(run, stage="turn", phase="working", phase_since=time, session_live=True, session_pid=pid)
         case PhaseChanged():
             return _phase_changed(run, event, time)
         case TurnEnded():
             return _turn_ended(run, event)
         case CommitMade(commit=commit):
             return replace(run, head=commit)
-        case VerificationStarted():
-            return replace(run, stage="verify", phase="verifying", phase_since=time)
+        case VerificationStarted(by=by, waivers=waivers):
+            return replace(
+                run,
+                state="running",
+                stage="verify",
+                phase="verifying",
+                phase_since=time,
+                verified_by=by,
+                waivers=waivers,
+                conflict=None,
+                failure=None,
+                ended_at=None,
+            )
         case CommandStarting(session=session, marker=marker):
             return replace(run, command_session=session, command_marker=marker)
         case BaselineExtended(paths=paths):
@@ -229,10 +251,17 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
             return replace(failed, state="idle") if then == "retry" else failed
         case TaskStopped(reason=reason, failure=failure):
             return replace(_ended(run, time), state="stopped", reason=reason, failure=failure)
-        case TaskReset(reason=reason):
-            return replace(
-                _ended(run, time), state="idle", tries=0, reason=reason, failure=None, conflict=None, ended_at=None
-            )
+        case TaskReset():
+            return _reset(run, event, time)
+        case TaskTold(text=text, now=now):
+            return run if now else replace(run, told=(*run.told, text))
+        case TaskHeld():
+            if run.state != "running":
+                return replace(run, is_held=True)
+            return replace(run, is_held=True, phase="held", phase_since=time, can_go_on=False)
+        case TaskReleased():
+            # It gave its slot back; the planner gives it the next one.
+            return replace(run, is_held=False, can_go_on=run.phase == "held" and run.state == "running")
         case _:
             assert_never(event)
 
@@ -261,14 +290,64 @@ def _claimed(run: TaskRun, event: TaskClaimed, time: float) -> TaskRun:
         reason=None,
         conflict=None,
         evidence=None,
+        verified_by="",
+        waivers=(),
         started_at=time,
         phase_since=time,
         ended_at=None,
     )
 
 
+def _session_starting(run: TaskRun, event: SessionStarting, time: float) -> TaskRun:
+    """The intent. A first prompt takes up all that was said; a further turn only what it was made for."""
+    is_first, words = event.turn == 0, "\n\n".join(run.told)
+    return replace(
+        run,
+        stage="session",
+        phase="preparing",
+        phase_since=time,
+        session=event.session,
+        turn=event.turn,
+        free_turns=run.free_turns + 1 if event.is_told and run.told else run.free_turns,
+        marker=event.marker,
+        command=event.command,
+        feedback=event.feedback,
+        is_told=event.is_told,
+        say="\n\n".join(part for part in (run.say, words) if part) if is_first else run.say,
+        told=() if is_first or event.is_told else run.told,
+        session_live=False,
+        turn_end=None,
+        delivered="",
+        verified_by="",
+        waivers=(),
+    )
+
+
+def _reset(run: TaskRun, event: TaskReset, time: float) -> TaskRun:
+    return replace(
+        _ended(run, time),
+        state="idle",
+        tries=0,
+        reason=event.reason,
+        failure=None,
+        conflict=None,
+        ended_at=None,
+        verified_commit=None,
+        certificate=None,
+        evidence=None if run.state == "succeeded" else run.evidence,
+        is_fresh=run.is_fresh or event.keep == "base",
+        say=event.say or run.say,
+        chosen_agent=event.agent or run.chosen_agent,
+        verified_by="",
+        waivers=(),
+    )
+
+
 def _phase_changed(run: TaskRun, event: PhaseChanged, time: float) -> TaskRun:
     is_throttled, is_waiting = event.phase == "throttled", event.phase in ("awaiting-input", "throttled")
+    if run.is_held:
+        # Only its release ends it, whatever else was seen meanwhile.
+        return replace(run, delivered=event.delivered or run.delivered)
     return replace(
         run,
         phase=event.phase,
@@ -316,6 +395,9 @@ def _judged(run: TaskRun, event: TaskJudged, time: float) -> TaskRun:
             evidence=event.evidence,
             failure=None,
             reason="; ".join(event.evidence.warnings) or None,
+            say="",
+            told=(),
+            is_held=False,
         )
     message = event.failure.message if event.failure else "refused"
     judged = replace(run, head=event.commit, evidence=event.evidence, failure=event.failure, reason=message)

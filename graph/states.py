@@ -32,10 +32,12 @@ TASK_EVENTS: Final[Mapping[str, frozenset[TaskState]]] = {
     "SetupDone": frozenset({"running"}),
     "SessionStarting": frozenset({"running"}),
     "SessionStarted": frozenset({"running"}),
+    "SessionAdopted": frozenset({"failed", "stopped"}),
     "PhaseChanged": frozenset({"running"}),
     "TurnEnded": frozenset({"running"}),
     "CommitMade": frozenset({"running"}),
-    "VerificationStarted": frozenset({"running"}),
+    # Only a person's check starts from elsewhere than running.
+    "VerificationStarted": frozenset({"idle", "running", "failed", "stopped"}),
     "CommandStarting": frozenset({"running"}),
     "BaselineExtended": frozenset({"running"}),
     "FactsRecorded": frozenset({"running"}),
@@ -43,7 +45,10 @@ TASK_EVENTS: Final[Mapping[str, frozenset[TaskState]]] = {
     "TaskJudged": frozenset({"running"}),
     "AttemptFailed": frozenset({"running"}),
     "TaskStopped": frozenset({"running"}),
-    "TaskReset": frozenset({"idle", "failed", "stopped"}),
+    "TaskReset": frozenset({"idle", "succeeded", "failed", "stopped"}),
+    "TaskTold": frozenset({"idle", "running", "failed", "stopped"}),
+    "TaskHeld": frozenset({"idle", "running", "failed", "stopped"}),
+    "TaskReleased": frozenset({"idle", "running", "succeeded", "failed", "stopped"}),
 }
 
 INTEGRATION_EVENTS: Final[Mapping[str, frozenset[IntegrationState]]] = {
@@ -56,7 +61,9 @@ INTEGRATION_EVENTS: Final[Mapping[str, frozenset[IntegrationState]]] = {
 }
 
 # Events of the graph itself are legal in every state.
-GRAPH_EVENTS: Final = frozenset({"GraphCreated", "DriveStarted", "DriveEnded", "SharedRecorded", "SharedChanged"})
+GRAPH_EVENTS: Final = frozenset(
+    {"GraphCreated", "DriveStarted", "DriveEnded", "SharedRecorded", "SharedChanged", "SharedAccepted"}
+)
 
 
 def graph_state(

@@ -64,17 +64,19 @@ async def open_session(context: Context, effect: OpenSession) -> Event:
     session, marker = context.session_id(run, effect.turn), context.new_nonce()
     continues = effect.turn > 0 and can_continue(run, agent)
     command = (agent.executable.path, *(agent.resume_args if continues and agent.resume_args else agent.args))
-    context.record(SessionStarting(run.id, session, effect.turn, marker, command, effect.feedback))
+    context.record(
+        SessionStarting(run.id, session, effect.turn, marker, command, effect.feedback, is_told=effect.is_told)
+    )
     crash_point("session.intended")
     request = TurnRequest(
         session_id=session,
         agent=agent,
         prompt=prompt_of(
             context,
-            run,
+            context.run(run.id),
             commit_by=commit_by_of(context, run, agent.commit_by),
-            feedback=effect.feedback,
             nonce=marker[:12],
+            continues=continues,
         ),
         cwd=worktree.path,
         root=context.worktrees.facts.root,
