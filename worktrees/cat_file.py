@@ -63,6 +63,15 @@ class ObjectReader:
         with self._lock:
             return self._retried(functools.partial(self._content, oid, type_))
 
+    def contents(self, oids: Sequence[str], type_: str) -> list[bytes | None]:
+        """As `content`, of many objects, which git finds while the ones before are taken. Raises: WorktreeError."""
+        found: list[bytes | None] = []
+        step = MAX_ASKED_BYTES // 80
+        with self._lock:
+            for at in range(0, len(oids), step):
+                found += self._retried(functools.partial(self._contents, oids[at : at + step], type_))
+        return found
+
     def close(self) -> None:
         """End the process. A later question starts a new one."""
         with self._lock:
@@ -85,6 +94,17 @@ class ObjectReader:
 
     def _content(self, oid: str, type_: str) -> bytes | None:
         self._kept.ask(f"contents {oid}\n".encode())
+        return self._next_content(oid, type_)
+
+    def _contents(self, oids: Sequence[str], type_: str) -> list[bytes | None]:
+        self._kept.ask("".join(f"contents {oid}\n" for oid in oids).encode())
+        found: list[bytes | None] = []
+        for oid in oids:
+            # Past one that is too large nothing can be read any more.
+            found.append(self._next_content(oid, type_) if self._kept.child is not None else None)
+        return found
+
+    def _next_content(self, oid: str, type_: str) -> bytes | None:
         name = _parse_sized(self._kept.line())
         if name is None:
             return None

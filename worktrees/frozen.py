@@ -32,6 +32,15 @@ _TRANSPORT: Final = re.compile(
     r"|http\.(?:.+\.)?(?:proxy|sslcainfo|sslcapath|sslcert|sslkey|sslverify)|extensions\.partialclone"
 )
 _LFS: Final = re.compile(r"lfs\..+|remote\..+\.(?:url|lfsurl)")
+_FALSE: Final = frozenset(["false", "no", "off", "0"])
+_TRUE: Final = frozenset(["true", "yes", "on", "1"])
+# What each setting must be for a file's name, mode and kind on the disk to be what git takes them for.
+_AS_ON_DISK: Final[Mapping[str, frozenset[str]]] = {
+    "core.ignorecase": _FALSE,
+    "core.precomposeunicode": _FALSE,
+    "core.symlinks": _TRUE,
+    "core.filemode": _TRUE,
+}
 _PASSWORD: Final = re.compile(r"(://[^/@:]*):[^/@]*@")
 
 # Where the user's configuration may be named by a variable. Not repository-local: git keeps these for every command.
@@ -66,6 +75,10 @@ class Frozen:
         return tuple(
             sorted({key.split(".", 1)[1].rsplit(".", 1)[0] for key, _ in self.settings if _FILTER.fullmatch(key)})
         )
+
+    def is_as_on_disk(self) -> bool:
+        """Whether git takes names, modes and kinds of files for what they are on the disk."""
+        return all(key not in _AS_ON_DISK or value.lower() in _AS_ON_DISK[key] for key, value in self.settings)
 
     def environment(self, judge_dir: str, common_dir: str) -> Mapping[str, str]:
         """Variables for one judge call; excludes and attributes stand in private files of the judge."""

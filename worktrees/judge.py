@@ -39,6 +39,7 @@ from coordinate_agents.worktrees.git import (
 from coordinate_agents.worktrees.judge_settings import CONFIG, ENVIRONMENT, USER_OVERRIDES
 from coordinate_agents.worktrees.layouts import Layouts
 from coordinate_agents.worktrees.model import RepositoryFacts
+from coordinate_agents.worktrees.plain_files import PlainFiles
 from coordinate_agents.worktrees.ref_changes import RefChanger, RefusedError
 from coordinate_agents.worktrees.tree_objects import TreeReader
 
@@ -58,6 +59,7 @@ class Judge:
         self.commits = CommitReader(self._reader)
         self.trees = TreeReader(self._reader, self.commits)
         self._writer = CommitWriter(self._start_writer, self.git_dir)
+        self.plain_files = PlainFiles(self._reader, self.trees)
         self.layouts = Layouts()
         self._changer = RefChanger(self._start_ref_changer)
         self._lock = threading.Lock()

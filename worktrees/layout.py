@@ -1,8 +1,9 @@
 """Writes the files of a commit into an owned worktree, and its index into the admin folder.
 
-Runs in the judge with the recorded filters: the user's configuration, hooks and an agent's filters have no part in it.
-The result is an ordinary linked worktree in which `git status` is clean. Worktrees are complete also where the user's
-checkout is sparse: an agent and its checks need every file. Submodule folders stay empty.
+Runs in the judge with the recorded filters, or without git where no file is converted (`plain_files`): the user's
+configuration, hooks and an agent's filters have no part in it. The result is an ordinary linked worktree in which
+`git status` is clean. Worktrees are complete also where the user's checkout is sparse: an agent and its checks need
+every file. Submodule folders stay empty.
 """
 
 import errno
@@ -39,6 +40,14 @@ def lay_out(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: str, 
     _make_complete(judge, admin)
     # A new index: flags and stat entries that somebody left in the old one would hide files from the layout.
     (admin / "index").unlink(missing_ok=True)
+    plain = None if on_disk else judge.plain_files.write(worktree.path, judge.tree_of(commit), settings)
+    data = plain if plain is not None else _read_tree(judge, worktree, commit, frozen=frozen, on_disk=on_disk)
+    _install(admin, data, Path(worktree.path))
+    return data
+
+
+def _read_tree(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: str, on_disk: CommitId) -> bytes:
+    """Let git write the files; its index of them."""
     with judge.temporary_index() as index:
         if on_disk:
             judge.git("read-tree", on_disk, index=index)
@@ -51,12 +60,10 @@ def lay_out(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: str, 
             timeout_s=LAYOUT_TIMEOUT_S,
             ok=range(256),
         )
-        _raise_failed_filter(result, settings)
+        _raise_failed_filter(result, Frozen.parse(frozen))
         if result.code != 0:
             raise failure(args, result)
-        data = Path(index).read_bytes()
-    _install(admin, data, Path(worktree.path))
-    return data
+        return Path(index).read_bytes()
 
 
 def _install(admin: Path, index: bytes, top: Path) -> None:

@@ -22,21 +22,12 @@ from coordinate_agents.worktrees.tree_objects import GITLINK_MODE
 _MAX_READ_BYTES: Final = 8 << 20
 _MAX_DEPTH: Final = 200
 _LOW: Final = 0xFFFFFFFF
-# What each setting must be for a file's name, mode and kind on the disk to be what git takes them for.
-_FALSE: Final = frozenset(["false", "no", "off", "0"])
-_TRUE: Final = frozenset(["true", "yes", "on", "1"])
-_AS_ON_DISK: Final[Mapping[str, frozenset[str]]] = {
-    "core.ignorecase": _FALSE,
-    "core.precomposeunicode": _FALSE,
-    "core.symlinks": _TRUE,
-    "core.filemode": _TRUE,
-}
 
 
 def is_surely(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: str) -> bool:
     """Whether the folder holds the files of the commit and nothing else. False: it is not known. No process."""
     layout = judge.layouts.get(worktree)
-    if layout is None or not all(_is_plain(key, value) for key, value in Frozen.parse(frozen).settings):
+    if layout is None or not Frozen.parse(frozen).is_as_on_disk():
         return False
     expected = _expected(judge, layout, commit)
     return expected is not None and _Look(worktree.path, expected).holds_all()
@@ -103,10 +94,6 @@ class _Look:
             return True
         data = read_regular(Path(os.fsdecode(entry.path)), _MAX_READ_BYTES)
         return data is not None and _hash(wanted.oid, data) == wanted.oid
-
-
-def _is_plain(key: str, value: str) -> bool:
-    return key not in _AS_ON_DISK or value.lower() in _AS_ON_DISK[key]
 
 
 def _hash(like: str, data: bytes) -> str:

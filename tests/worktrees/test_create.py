@@ -371,7 +371,7 @@ def test_race_with_another_git_is_tried_again(
     assert (tmp_path / "failed").exists()
 
 
-def test_creation_costs_three_git_calls(
+def test_creation_costs_two_git_calls_and_a_reader(
     repo: Path, root: str, trees: GitWorktrees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frozen = trees.freeze()
@@ -382,7 +382,7 @@ def test_creation_costs_three_git_calls(
     assert [line.split()[0] for line in calls.lines() if line.split()[0] != "rev-parse"] == [
         "update-ref",
         "worktree",
-        "read-tree",
+        "cat-file",
     ]
 
 

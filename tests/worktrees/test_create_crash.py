@@ -1,11 +1,17 @@
-"""The creating process is killed at every git call; the same call again makes a whole worktree and leaves no other."""
+"""The creating process is killed at every git call, and at every step that needs none.
 
+The same call again makes a whole worktree and leaves no other.
+"""
+
+import itertools
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import repos
 from repos import commit_file, git
 
 from coordinate_agents.worktrees.errors import WorktreeError
@@ -18,6 +24,34 @@ repo, root, base, nonce = sys.argv[1:]
 with GitWorktrees.open(repo) as trees:
     trees.create("g1", "api", base, root=root, nonce=nonce)
 """
+
+
+# Every operation on a file that changes something, as Python announces it.
+DIE_AT = """
+import os, sys
+from coordinate_agents.worktrees.worktrees import GitWorktrees
+repo, root, base, nonce, last = sys.argv[1:]
+count = 0
+def hook(event, args):
+    global count
+    writes = event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    if writes or event in ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.symlink", "os.link", "os.chmod"):
+        count += 1
+        if count == int(last):
+            os.kill(os.getpid(), 9)
+with GitWorktrees.open(repo) as trees:
+    sys.addaudithook(hook)
+    trees.create("g1", "api", base, root=root, nonce=nonce)
+    os._exit(0)
+"""
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository whose files git has to write, in a worktree that git has to register."""
+    made = repos.make_repo(tmp_path / "repo")
+    commit_file(made, ".gitattributes", "* ident\n")
+    return made
 
 
 def create_and_die(tmp_path: Path, repo: Path, root: str, base: str, *, nonce: str, at: str, when: str) -> None:
@@ -123,3 +157,30 @@ def test_record_that_a_power_cut_took_is_replaced_by_the_callers_nonce(
     Path(trees.facts.state_dir, "worktrees/g1/api.json").unlink()
 
     assert_whole(trees, repo, root, base, "n1")
+
+
+@pytest.mark.parametrize("again", ["same nonce", "other nonce"])
+def test_creation_without_git_that_was_killed_at_any_step_is_finished_by_the_next_call(
+    tmp_path: Path, again: str
+) -> None:
+    repo = repos.make_repo(tmp_path / "repo")
+    commit_file(repo, "d/x", "text\n")
+    (repo / "link").symlink_to("d/x")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-q", "-m", "link")
+    base = git(repo, "rev-parse", "HEAD")
+    for step in itertools.count(1):
+        root = str(tmp_path / f"trees{step}")
+        # A killed creation of one step must not help the next one.
+        args = [sys.executable, "-c", DIE_AT, str(repo), root, base, "n1", str(step)]
+        code = subprocess.run(args, capture_output=True, check=False).returncode
+        with GitWorktrees.open(str(repo)) as trees:
+            assert_whole(trees, repo, root, base, "n1" if again == "same nonce" or code == 0 else "n2")
+        assert git(repo, "fsck", "--connectivity-only") == ""
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        git(repo, "worktree", "remove", "-f", "-f", str(next(Path(root).glob("*/g1/api"))))
+        (repo / ".git/coordinate-agents/worktrees/g1/api.json").unlink()
+        git(repo, "update-ref", "-d", "refs/heads/coordinate-agents/g1/api")
+    assert step > 10
