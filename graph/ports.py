@@ -31,9 +31,12 @@ from coordinate_agents.sessions.model import (
 )
 from coordinate_agents.worktrees.model import (
     Base,
+    BringBackRequest,
+    BroughtBack,
     CommitId,
     CommitOutcome,
     CommitRequest,
+    Contents,
     Examination,
     ExamineRequest,
     Head,
@@ -41,6 +44,9 @@ from coordinate_agents.worktrees.model import (
     Merged,
     PinKind,
     RefSnapshot,
+    Refused,
+    RemovalRequest,
+    Removed,
     RepositoryFacts,
     SharedState,
     Worktree,
@@ -201,6 +207,32 @@ class Worktrees(Protocol):
 
     def left_pristine(self, graph: str) -> tuple[Worktree, ...]:
         """Worktrees of checks whose process died; each is given to `remove_pristine` once nothing of it lives."""
+        ...
+
+    def contents(self, request: RemovalRequest) -> Contents:
+        """What would go with a worktree that is removed, and why it would stay. Changes nothing."""
+        ...
+
+    def set_aside(self, request: RemovalRequest) -> CommitId | None:
+        """A pinned `discard-<n>` commit of everything in the worktree, ignored files too; None: nothing to set aside.
+
+        Twice gives the same commit. Raises: CLEANUP_REFUSED when something cannot be held by a commit, DISK_FULL.
+        """
+        ...
+
+    def remove(self, request: RemovalRequest) -> Removed | Refused:
+        """Remove an owned worktree that holds nothing else (contract section 9), or what `discarded` holds.
+
+        Blocks for as long as deleting takes. Branch, pins and commits stay. Killed anywhere, the next call goes on.
+        """
+        ...
+
+    def bring_back(self, request: BringBackRequest, *, root: str, frozen: str) -> BroughtBack:
+        """A removed worktree again, on its branch, with everything that its discard commit holds as it was.
+
+        Called again with the same nonce it goes on. Raises: WORKTREE_CONFLICT when its branch moved, or its place is
+        taken; DISK_FULL.
+        """
         ...
 
     def tree_of(self, commit: CommitId) -> str:

@@ -35,8 +35,13 @@ def pin_verified(judge: Judge, graph: str, slug: str, commit: CommitId) -> str:
     known = [record.worktree.base] if record is not None else [oid for oid in tips.values() if judge.commit(oid)]
     secure(judge, known, commit)
     name = pin(judge, graph, slug, kind="verified", commit=commit)
-    _sync_with_folders(Path(judge.facts.common_dir), [Path(judge.facts.common_dir, name)])
+    sync_ref(judge, name)
     return name
+
+
+def sync_ref(judge: Judge, name: str) -> None:
+    """Write a ref that has a file of its own through to the disk; a packed one was synced by git."""
+    _sync_with_folders(Path(judge.facts.common_dir), [Path(judge.facts.common_dir, name)])
 
 
 def secure(judge: Judge, known: Sequence[CommitId], commit: CommitId) -> None:

@@ -8,11 +8,12 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+from coordinate_agents.worktrees.deletion import delete_folder
 
 MAX_READ_BYTES: Final = 16 << 20
 
@@ -72,16 +73,15 @@ def remove_tree(path: str, owned: tuple[int, int], *, aside: str | None = None) 
         return not os.path.lexists(path)
     name, hidden = Path(path).name, f".removed-{owned[0]:x}-{owned[1]:x}"
     with _open_folder(Path(path).parent) as parent, _open_folder(Path(aside or Path(path).parent)) as target:
-        place = next((fd for fd in (target, parent) if _identity_at(fd, hidden) == owned), None)
-        if place is None and _identity_at(parent, name) == owned:
+        place = next((fd for fd in (target, parent) if identity_at(fd, hidden) == owned), None)
+        if place is None and identity_at(parent, name) == owned:
             place = _move_aside(name, hidden, parent=parent, target=target)
-            if _identity_at(place, hidden) != owned:
+            if identity_at(place, hidden) != owned:
                 # Somebody exchanged the folder between the look and the rename: what we moved is not ours.
                 os.rename(hidden, name, src_dir_fd=place, dst_dir_fd=parent)
                 return False
         if place is not None:
-            _make_removable(hidden, place)
-            shutil.rmtree(hidden, dir_fd=place, onerror=_raise_unless_gone)
+            delete_folder(hidden, place)
     return not os.path.lexists(path)
 
 
@@ -106,24 +106,10 @@ def _open_folder(path: Path) -> Iterator[int]:
         os.close(fd)
 
 
-def _raise_unless_gone(_function: object, _path: str, failure: tuple[object, BaseException, object]) -> None:
-    """Another process may remove what we remove: the user's own prune, a program that still cleans up."""
-    if not isinstance(failure[1], FileNotFoundError):
-        raise failure[1]
-
-
-def _identity_at(parent: int, name: str) -> tuple[int, int] | None:
+def identity_at(parent: int, name: str) -> tuple[int, int] | None:
+    """As `identity`, of a name below an open folder."""
     try:
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except OSError:
         return None
     return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
-
-
-def _make_removable(name: str, parent: int) -> None:
-    """Give the owner back the right to empty folders that a check or an agent made read-only."""
-    with contextlib.suppress(FileNotFoundError):
-        for _, _, _, fd in os.fwalk(name, dir_fd=parent, follow_symlinks=False):
-            mode = os.fstat(fd).st_mode
-            if mode & stat.S_IRWXU != stat.S_IRWXU:
-                os.fchmod(fd, stat.S_IMODE(mode) | stat.S_IRWXU)

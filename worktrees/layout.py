@@ -42,7 +42,7 @@ def lay_out(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: str, 
     (admin / "index").unlink(missing_ok=True)
     plain = None if on_disk else judge.plain_files.write(worktree.path, judge.tree_of(commit), settings)
     data = plain if plain is not None else _read_tree(judge, worktree, commit, frozen=frozen, on_disk=on_disk)
-    _install(admin, data, Path(worktree.path))
+    install_index(admin, data, Path(worktree.path))
     return data
 
 
@@ -66,7 +66,7 @@ def _read_tree(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: st
         return Path(index).read_bytes()
 
 
-def _install(admin: Path, index: bytes, top: Path) -> None:
+def install_index(admin: Path, index: bytes, top: Path) -> None:
     """Give the worktree its index, by rename: a half-written one would be the agent's trouble."""
     draft = admin / f"index.{secrets.token_hex(8)}"
     try:

@@ -226,3 +226,110 @@ class CommitOutcome:
     commit: CommitId | None
     left_out: tuple[tuple[str, str], ...] = ()
     refused: str | None = None
+
+
+# Why a worktree stays. Each has its own sentence and its own next step (`refusals`).
+RefusalReason = Literal[
+    "dirty", "untracked", "ignored-by-agent", "staged", "operation", "detached", "nested", "unreadable", "copied",
+    "changed", "too-much", "in-use", "mounted", "foreign", "moved", "linked", "locked", "reappeared", "undeletable",
+    "busy",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFile:
+    """A file, or a repository (its path ends in `/`), that goes with its worktree, and its size on the disk."""
+
+    path: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalRequest:
+    """Which worktree shall go, and what may go with it.
+
+    `baseline` are untracked paths that setup and checks left. `copies` were copied from the user's checkout; one that
+    differs from it now stays. `ignored`: exactly the files that may go beside those of the head (what `contents`
+    listed); one that came since keeps the worktree. None: every one that the base ignores. `discarded`: a commit of
+    `set_aside`; everything that it holds may go, and nothing else.
+    """
+
+    worktree: Worktree
+    graph: str
+    slug: str
+    frozen: str
+    baseline: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+    ignored: tuple[str, ...] | None = None
+    discarded: CommitId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The worktree stays. `message` is a sentence without its subject, `next` a command to paste; empty: one of the
+    caller's verbs, which sets the contents aside, or tries again.
+
+    `paths` are at most 50 of the `count` paths concerned. `stands_at`: where the folder is when it could not go back
+    to its place.
+    """
+
+    reason: RefusalReason
+    message: str
+    next: str
+    paths: tuple[str, ...] = ()
+    count: int = 0
+    stands_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a worktree holds that would go with it. `refusal`: why it would stay; None: it could go.
+
+    `extra`: the files that the head does not have and that would go, in path order. `fingerprint` names everything
+    that is there exactly: head, index, and every file that differs from head or is not in it. `is_missing`: there is no
+    folder any more.
+    """
+
+    head: CommitId | None = None
+    refusal: Refused | None = None
+    extra: tuple[HeldFile, ...] = ()
+    bytes: int = 0
+    fingerprint: str = ""
+    is_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The worktree is gone. `tip`: where its branch is (None: there is none); `head`: what it stood on.
+
+    `kept`: commits that were pinned because only this worktree held them. `was_missing`: its folder was gone before.
+    """
+
+    head: CommitId | None
+    tip: CommitId | None
+    kept: tuple[CommitId, ...] = ()
+    bytes: int = 0
+    was_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BringBackRequest:
+    """A removed worktree that shall be there again: `tip` is where its branch was, `discarded` what was set aside.
+
+    `nonce` was recorded before, as for `create`.
+    """
+
+    graph: str
+    slug: str
+    base: CommitId
+    tip: CommitId
+    nonce: str
+    discarded: CommitId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtBack:
+    """The worktree again; `lost` says in words what is not as it was."""
+
+    worktree: Worktree
+    lost: tuple[str, ...] = ()

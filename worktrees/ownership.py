@@ -19,6 +19,12 @@ REASON: Final = "coordinate-agents"
 _COMPONENT: Final = re.compile(r"[A-Za-z0-9+](?:[A-Za-z0-9_+-]|\.(?!\.))*")
 _MAX_LINK_BYTES: Final = 16 << 10
 
+# Problems that have their own way out.
+LINKED: Final = "its folder is reached through a link"
+UNREGISTERED: Final = "its registration is missing"
+ELSEWHERE: Final = "its registration points at another folder"
+UNLOCKED: Final = "its registration is no longer locked by the Runtime"
+
 Stage = Literal["making", "ready"]
 
 
@@ -55,7 +61,7 @@ def is_intact(facts: RepositoryFacts, worktree: Worktree) -> str | None:
     if found != (worktree.device, worktree.inode):
         return "its folder was replaced by another one"
     if os.path.realpath(path) != worktree.path:
-        return "its folder is reached through a link"
+        return LINKED
     admin = admin_dir(facts, worktree)
     linked = linked_admin(worktree.path)
     if linked is None:
@@ -82,15 +88,15 @@ def registration_problem(facts: RepositoryFacts, worktree: Worktree) -> str | No
     """None when the admin folder is ours and points at the path; the worktree's own folder may be gone."""
     admin = Path(admin_dir(facts, worktree))
     if not worktree.admin_name or "/" in worktree.admin_name or identity(str(admin)) is None:
-        return "its registration is missing"
+        return UNREGISTERED
     back = _line(admin / "gitdir")
     if back is None or _joined(admin, back) != str(Path(worktree.path, ".git")):
-        return "its registration points at another folder"
+        return ELSEWHERE
     common = _line(admin / "commondir")
     if common is None or os.path.realpath(admin / common) != facts.common_dir:
         return "its registration belongs to another repository"
     if _line(admin / "locked") != lock_reason(worktree.nonce):
-        return "its registration is no longer locked by the Runtime"
+        return UNLOCKED
     return None
 
 
@@ -105,6 +111,18 @@ def linked_admin(path: str) -> str | None:
 def is_locked_with(admin: str, nonce: str) -> bool:
     """Whether an admin folder carries this nonce."""
     return _line(Path(admin, "locked")) == lock_reason(nonce)
+
+
+def lock_text(facts: RepositoryFacts, worktree: Worktree) -> str | None:
+    """Why the registration is locked, in the words of whoever locked it; None when it is not."""
+    return _line(Path(admin_dir(facts, worktree), "locked"))
+
+
+def registered_place(facts: RepositoryFacts, worktree: Worktree) -> str | None:
+    """The folder that the registration points at; None when it cannot be read."""
+    admin = Path(admin_dir(facts, worktree))
+    back = _line(admin / "gitdir")
+    return None if back is None else str(Path(_joined(admin, back)).parent)
 
 
 def renew_nonce(facts: RepositoryFacts, worktree: Worktree, nonce: str) -> Worktree:

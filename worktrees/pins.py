@@ -85,6 +85,13 @@ def keep(judge: Judge, graph: str, slug: str, worktree: Worktree) -> tuple[Commi
     return tuple(new)
 
 
+def is_too_much(judge: Judge, worktree: Worktree) -> bool:
+    """Whether `keep` would not look at everything: a file that cannot be read, or too many commits."""
+    if any(os.path.lexists(path) and read_regular(path, _MAX_LOG_BYTES) is None for path in _places(judge, worktree)):
+        return True
+    return len(set(_candidates(judge, worktree))) > _MAX_CANDIDATES
+
+
 def _next_name(pins: dict[str, CommitId], graph: str, slug: str, kind: PinKind, commit: CommitId) -> tuple[str, bool]:
     start = f"{PIN_PREFIX}/{graph}/{slug}/{kind}-"
     same = sorted(name for name, oid in pins.items() if name.startswith(start) and oid == commit)
@@ -132,19 +139,25 @@ def _walk(judge: Judge, tips: list[str], known: list[str], *, timeout_s: float) 
 
 def _candidates(judge: Judge, worktree: Worktree) -> Iterator[CommitId]:
     """Ids that the worktree's admin folder and its branch mention; they need not exist."""
-    common = Path(judge.facts.common_dir)
-    admin = Path(ownership.admin_dir(judge.facts, worktree))
-    places = [admin / name for name in _PRIVATE_FILES]
-    places += [path for folder in _PRIVATE_FOLDERS for path in _files_below(admin / folder)]
     if worktree.branch:
-        tip = read_ref(str(common), f"refs/heads/{worktree.branch}")
+        tip = read_ref(judge.facts.common_dir, f"refs/heads/{worktree.branch}")
         if tip is not None:
             yield tip
-        places.append(common / "logs/refs/heads" / worktree.branch)
-    for path in places:
+    for path in _places(judge, worktree):
         for oid in _ANY_OID.findall(read_regular(path, _MAX_LOG_BYTES) or b""):
             if is_oid(oid.decode()):
                 yield oid.decode()
+
+
+def _places(judge: Judge, worktree: Worktree) -> Iterator[Path]:
+    """The files that can name such commits; of a worktree that is no longer registered only its branch's log."""
+    common = Path(judge.facts.common_dir)
+    if worktree.admin_name:
+        admin = Path(ownership.admin_dir(judge.facts, worktree))
+        yield from (admin / name for name in _PRIVATE_FILES)
+        yield from (path for folder in _PRIVATE_FOLDERS for path in _files_below(admin / folder))
+    if worktree.branch:
+        yield common / "logs/refs/heads" / worktree.branch
 
 
 def _files_below(folder: Path) -> Iterator[Path]:

@@ -42,11 +42,16 @@ class Position:
 
 def locate(facts: RepositoryFacts, worktree: Worktree) -> Position:
     """Where the worktree stands now. Reads a handful of small files; runs nothing."""
-    common, admin = Path(facts.common_dir), Path(admin_dir(facts, worktree))
-    branch = f"refs/heads/{worktree.branch}"
     if is_intact(facts, worktree) is not None:
         state: HeadState = "damaged" if os.path.lexists(worktree.path) else "missing"
-        return Position(state, branch_tip=read_ref(common, branch))
+        return Position(state, branch_tip=read_ref(Path(facts.common_dir), f"refs/heads/{worktree.branch}"))
+    return read_position(facts, worktree)
+
+
+def read_position(facts: RepositoryFacts, worktree: Worktree) -> Position:
+    """As `locate`, from the registration alone: for a worktree that the caller proved ours, wherever its folder is."""
+    common, admin = Path(facts.common_dir), Path(admin_dir(facts, worktree))
+    branch = f"refs/heads/{worktree.branch}"
     found = read_head(admin, common)
     tip = read_ref(common, branch)
     if found is None:

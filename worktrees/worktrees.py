@@ -11,6 +11,7 @@ from coordinate_agents.worktrees import (
 )
 from coordinate_agents.worktrees import (
     bring,
+    bring_back,
     commits,
     diff,
     dirty,
@@ -23,20 +24,27 @@ from coordinate_agents.worktrees import (
     position,
     pristine,
     refs,
+    removal,
     repository,
     shared,
 )
 from coordinate_agents.worktrees import (
     create as creation,
 )
+from coordinate_agents.worktrees import (
+    set_aside as setting_aside,
+)
 from coordinate_agents.worktrees.files import ensure_text, read_regular
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import (
     INTEGRATION_SLUG,
     Base,
+    BringBackRequest,
+    BroughtBack,
     CommitId,
     CommitOutcome,
     CommitRequest,
+    Contents,
     Examination,
     ExamineRequest,
     Head,
@@ -44,6 +52,9 @@ from coordinate_agents.worktrees.model import (
     Merged,
     PinKind,
     RefSnapshot,
+    Refused,
+    RemovalRequest,
+    Removed,
     RepositoryFacts,
     SharedState,
     Worktree,
@@ -201,6 +212,18 @@ class GitWorktrees:
     def left_pristine(self, graph: str) -> tuple[Worktree, ...]:
         """Worktrees of checks whose process died; each may be given to `remove_pristine`."""
         return pristine.left_pristine(self.facts, graph)
+
+    def contents(self, request: RemovalRequest) -> Contents:
+        return removal.contents(self._judge, request)
+
+    def set_aside(self, request: RemovalRequest) -> CommitId | None:
+        return setting_aside.set_aside(self._judge, request)
+
+    def remove(self, request: RemovalRequest) -> Removed | Refused:
+        return removal.remove(self._judge, request)
+
+    def bring_back(self, request: BringBackRequest, *, root: str, frozen: str) -> BroughtBack:
+        return bring_back.bring_back(self._judge, request, root=root, frozen=frozen)
 
     def tree_of(self, commit: CommitId) -> str:
         return self._judge.tree_of(commit)
