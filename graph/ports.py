@@ -39,9 +39,11 @@ from coordinate_agents.worktrees.model import (
     Contents,
     Examination,
     ExamineRequest,
+    FinishedMerge,
     Head,
     MergeConflict,
     Merged,
+    MergeEnding,
     PinKind,
     RefSnapshot,
     Refused,
@@ -91,10 +93,13 @@ class Worktrees(Protocol):
         """Set Runtime refs back to recorded values; returns the names that had to be changed."""
         ...
 
-    def make_base(self, graph: str, slug: str, base: CommitId, heads: Sequence[Head]) -> Base | MergeConflict:
+    def make_base(
+        self, graph: str, slug: str, base: CommitId, heads: Sequence[Head], *, resolutions: Sequence[CommitId] = ()
+    ) -> Base | MergeConflict:
         """The base of a dependent (contract section 5), pinned, and proved to contain every head.
 
-        `base` is the graph's base commit. Order of the fold: head name. Deterministic.
+        `base` is the graph's base commit. Order of the fold: head name. Deterministic. `resolutions` are recorded
+        merges, used wherever their two parents meet.
         """
         ...
 
@@ -180,8 +185,44 @@ class Worktrees(Protocol):
         """The given commits that are NOT ancestors of `commit` (missing ones included); empty when all are."""
         ...
 
-    def integrate(self, graph: str, base: CommitId, heads: Sequence[Head]) -> Merged | MergeConflict:
+    def integrate(
+        self, graph: str, base: CommitId, heads: Sequence[Head], *, resolutions: Sequence[CommitId] = ()
+    ) -> Merged | MergeConflict:
         """Merge the reduced heads, in the given order, onto base. Moves no ref. Strict copy of all objects first."""
+        ...
+
+    def open_merge(
+        self, graph: str, slug: str, base: CommitId, conflict: MergeConflict, *, root: str, frozen: str | None = None
+    ) -> Worktree:
+        """The worktree of this slug, in the middle of the conflict's merge as `git merge` would leave it.
+
+        One that stands there already, or in which this merge was finished, is returned as it is. `base`: the commit
+        whose attributes count in the merge. Raises: DIRTY_WORKTREE, WORKTREE_CONFLICT.
+        """
+        ...
+
+    def user_identity(self) -> tuple[str, str] | None:
+        """Name and address that the user's own git would commit with; None when it has none."""
+        ...
+
+    def finish_merge(
+        self,
+        graph: str,
+        worktree: Worktree,
+        base: CommitId,
+        sides: tuple[CommitId, CommitId],
+        ending: MergeEnding,
+        *,
+        frozen: str | None = None,
+    ) -> FinishedMerge:
+        """The commit with which a person ended the merge of the two sides, kept by a ref. Moves no branch.
+
+        Raises: DIRTY_WORKTREE saying what is missing: paths in conflict, markers, another commit, changes beside it.
+        """
+        ...
+
+    def conclude_merge(self, worktree: Worktree, ours: CommitId, commit: CommitId) -> None:
+        """Leave the worktree clean on its branch at the commit that ended its merge. Repeated: no change."""
         ...
 
     def publish_integration(

@@ -14,11 +14,20 @@ from coordinate_agents.worktrees.model import Base, CommitId, Head, MergeConflic
 from coordinate_agents.worktrees.pins import pin
 
 
-def make_base(judge: Judge, graph: str, slug: str, base: CommitId, heads: Sequence[Head]) -> Base | MergeConflict:
+def make_base(
+    judge: Judge,
+    graph: str,
+    slug: str,
+    base: CommitId,
+    heads: Sequence[Head],
+    *,
+    resolutions: Sequence[CommitId] = (),
+) -> Base | MergeConflict:
     """The commit to start from. It contains `base` (the graph's) and every head.
 
     Without heads: `base`. One needed head: that very commit, nothing is written. Several: merged in the order of head
     names (`base`, if no head contains it, first) and pinned as `base-<n>`. The same inputs and git give the same hash.
+    `resolutions`: merges that a person made, used where their parents meet.
     Raises: WorktreeError when a commit cannot be read.
     """
     if not heads:
@@ -29,7 +38,7 @@ def make_base(judge: Judge, graph: str, slug: str, base: CommitId, heads: Sequen
     if len(reduced) == 1:
         only = reduced[0]
         return Base(only.commit, () if only.name == BASE_NAME and only.commit == base else reduced)
-    made = fold(judge, graph, reduced, base=base, known=history.commits)
+    made = fold(judge, reduced, base=base, known=history.commits, resolutions=resolutions)
     if isinstance(made, MergeConflict):
         return made
     pin(judge, graph, slug, kind="base", commit=made.commit)

@@ -61,7 +61,7 @@ def _commit(judge: Judge, request: CommitRequest, head: CommitId) -> CommitOutco
         if tree == judge.tree_of(head):
             return CommitOutcome(None, left_out)
         commit = write_commit(judge, tree, [head], date=int(time.time()), message=_message(request))
-        refused = _move_branch(judge, worktree, old=head, new=commit)
+        refused = move_branch(judge, worktree, old=head, new=commit)
         if refused is not None:
             return CommitOutcome(None, left_out, refused)
         _install_index(judge, worktree, Path(index))
@@ -156,7 +156,7 @@ def _one_line(value: str) -> str:
     return " ".join(value.split())
 
 
-def _move_branch(judge: Judge, worktree: Worktree, *, old: CommitId, new: CommitId) -> str | None:
+def move_branch(judge: Judge, worktree: Worktree, *, old: CommitId, new: CommitId) -> str | None:
     """Move the branch by compare-and-swap, and HEAD with it; None, or why it did not move."""
     order = f"start\noption no-deref\nupdate refs/heads/{worktree.branch} {new} {old}\nprepare\ncommit\n"
     git_dir = admin_dir(judge.facts, worktree)

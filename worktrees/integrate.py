@@ -22,16 +22,20 @@ _COPY_TIMEOUT_S: Final = 600.0
 _MAX_LIST_BYTES: Final = 256 << 20
 
 
-def integrate(judge: Judge, graph: str, base: CommitId, heads: Sequence[Head]) -> Merged | MergeConflict:
+def integrate(
+    judge: Judge, graph: str, base: CommitId, heads: Sequence[Head], *, resolutions: Sequence[CommitId] = ()
+) -> Merged | MergeConflict:
     """Merge the needed heads onto base in the given order. Everything already in base: commit is base, `merged` empty.
 
     Repeated with the same inputs it returns the same commit. Raises: WorktreeError when an object is missing or bad.
     """
     if heads:
-        copy_strictly(judge, base, [head.commit for head in heads])
+        # A resolution that is gone is one that does not count.
+        given = [commit for commit in resolutions if judge.exists(commit)]
+        copy_strictly(judge, base, [*(head.commit for head in heads), *given])
     history = read_complete_history(judge, base, [head.commit for head in heads])
     reduced = needed(judge, history, heads) if heads else (Head(BASE_NAME, base),)
-    made = fold(judge, graph, reduced, base=base, known=history.commits)
+    made = fold(judge, reduced, base=base, known=history.commits, resolutions=resolutions)
     if isinstance(made, MergeConflict):
         return made
     if len(reduced) > 1:

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from coordinate_agents.worktrees import resolutions
 from coordinate_agents.worktrees.commit_objects import Commit
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.judge_settings import RUNTIME_EMAIL, RUNTIME_NAME
 from coordinate_agents.worktrees.model import CommitId, Head, MergeConflict
+from coordinate_agents.worktrees.resolutions import by_parents
 from coordinate_agents.worktrees.rules import lines_file, rules_of
 
 # When a conflict is with a combination, heads past this number are not tried alone.
@@ -32,10 +32,15 @@ _OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 @dataclass(frozen=True, slots=True)
 class TreeMerge:
-    """What git made of two commits: `paths` are those in conflict, empty when it merged cleanly."""
+    """What git made of two commits: `paths` are those in conflict, empty when it merged cleanly.
+
+    Then the tree has the files with their conflict markers, and `stages` are the index entries of these paths as
+    `update-index --index-info` takes them: "mode id stage<TAB>path".
+    """
 
     tree: str
     paths: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +52,33 @@ class Fold:
 
 
 def fold(
-    judge: Judge, graph: str, heads: Sequence[Head], *, base: CommitId, known: Mapping[CommitId, Commit]
+    judge: Judge,
+    heads: Sequence[Head],
+    *,
+    base: CommitId,
+    known: Mapping[CommitId, Commit],
+    resolutions: Sequence[CommitId] = (),
 ) -> Fold | MergeConflict:
-    """Merge the heads from left to right; one head is itself, without a merge. A recorded resolution ends a conflict.
+    """Merge the heads from left to right; one head is itself, without a merge.
 
-    `known` gives date and tree of the heads that it holds; the others are read. No head may contain another.
+    `resolutions` are merges that a person made: where their two parents meet, they are the result. `known` gives date
+    and tree of the heads that it holds; the others are read. No head may contain another.
     """
     first = _read(judge, known, heads[0].commit)
     result, date = Fold(first.id, first.tree), first.committed_at
+    resolved = by_parents(judge, resolutions)
     with lines_file(judge, rules_of(judge, base).attributes if len(heads) > 1 else ()) as attributes:
         for number, theirs in enumerate(heads[1:], start=1):
+            answer = resolved.get(frozenset((result.commit, theirs.commit)))
+            if answer is not None:
+                given = _read(judge, known, answer)
+                result, date = Fold(given.id, given.tree), max(date, given.committed_at)
+                continue
             merged = merge_trees(judge, result.commit, theirs.commit, attributes=attributes)
             date = max(date, _read(judge, known, theirs.commit).committed_at)
             if merged.paths:
-                resolved = resolutions.find(judge, graph, result.commit, theirs.commit)
-                if resolved is None:
-                    scene = _Scene(base, attributes, result.commit, merged.paths)
-                    return _conflict(judge, scene, heads[:number], theirs)
-                result = Fold(resolved, judge.tree_of(resolved))
-                continue
+                scene = _Scene(base, attributes, result.commit, merged.paths)
+                return _conflict(judge, scene, heads[:number], theirs)
             message = f"Merge subtask {theirs.name}\n\nAfter: {_names(heads[:number])}\n"
             parents = (result.commit, theirs.commit)
             result = Fold(write_commit(judge, merged.tree, parents, date=date, message=message), merged.tree)
@@ -76,18 +89,21 @@ def merge_trees(judge: Judge, ours: CommitId, theirs: CommitId, *, attributes: s
     """Merge two commits without a worktree. Raises: WorktreeError when git could not do it."""
     result = judge.git(
         *_DURABLE, "-c", f"core.attributesFile={attributes}",
-        "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs,
+        "merge-tree", "--write-tree", "-z", "--no-messages", ours, theirs,
         ok=(0, 1), write_objects=True, timeout_s=_MERGE_TIMEOUT_S,
     )  # fmt: skip
-    tree, *paths = result.fields() or [""]
-    if not _OID.fullmatch(tree) or (result.code == 1 and not any(paths)):
+    tree, *entries = result.fields() or [""]
+    stages = tuple(entry for entry in entries if "\t" in entry)
+    if not _OID.fullmatch(tree) or (result.code == 1 and not stages):
         raise WorktreeError(
             "INTERNAL_ERROR",
             f"git could not merge {ours} and {theirs}: {result.said or 'no message'}",
             kept="nothing was changed",
             next=f"git fsck {ours} {theirs}",
         )
-    return TreeMerge(tree, tuple(sorted({path for path in paths if path})) if result.code == 1 else ())
+    if result.code == 0:
+        return TreeMerge(tree)
+    return TreeMerge(tree, tuple(sorted({entry.split("\t", 1)[1] for entry in stages})), stages)
 
 
 def write_commit(

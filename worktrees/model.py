@@ -101,6 +101,29 @@ class MergeConflict:
 
 
 @dataclass(frozen=True, slots=True)
+class FinishedMerge:
+    """The merge commit that answers the conflict. `others`: paths that it changes beside those in conflict.
+
+    `made_by`: the person committed it, or the Runtime did from the index, in the person's name. `untracked` files are
+    no part of it and stay where they are.
+    """
+
+    commit: CommitId
+    made_by: Literal["person", "runtime"]
+    others: tuple[str, ...] = ()
+    untracked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MergeEnding:
+    """What is asked of an end: `name` and `email` of the person; whether lines that look like markers may stay."""
+
+    name: str
+    email: str
+    keeps_markers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Merged:
     """An integration: `commit` contains every head. `merged` are those that needed a merge or a fast-forward."""
 

@@ -19,6 +19,8 @@ from coordinate_agents.worktrees import (
     examine,
     frozen,
     integrate,
+    merge_end,
+    mid_merge,
     ownership,
     pins,
     position,
@@ -26,6 +28,7 @@ from coordinate_agents.worktrees import (
     refs,
     removal,
     repository,
+    resolutions,
     shared,
 )
 from coordinate_agents.worktrees import (
@@ -47,9 +50,11 @@ from coordinate_agents.worktrees.model import (
     Contents,
     Examination,
     ExamineRequest,
+    FinishedMerge,
     Head,
     MergeConflict,
     Merged,
+    MergeEnding,
     PinKind,
     RefSnapshot,
     Refused,
@@ -115,8 +120,10 @@ class GitWorktrees:
     def restore_refs(self, wanted: Mapping[str, CommitId]) -> tuple[str, ...]:
         return refs.restore_refs(self._judge, wanted)
 
-    def make_base(self, graph: str, slug: str, base: CommitId, heads: Sequence[Head]) -> Base | MergeConflict:
-        return bases.make_base(self._judge, graph, slug, base, heads)
+    def make_base(
+        self, graph: str, slug: str, base: CommitId, heads: Sequence[Head], *, resolutions: Sequence[CommitId] = ()
+    ) -> Base | MergeConflict:
+        return bases.make_base(self._judge, graph, slug, base, heads, resolutions=resolutions)
 
     def create(
         self,
@@ -189,8 +196,37 @@ class GitWorktrees:
     def contains(self, commit: CommitId, ancestors: Sequence[CommitId]) -> tuple[CommitId, ...]:
         return bases.contains(self._judge, commit, ancestors)
 
-    def integrate(self, graph: str, base: CommitId, heads: Sequence[Head]) -> Merged | MergeConflict:
-        return integrate.integrate(self._judge, graph, base, heads)
+    def integrate(
+        self, graph: str, base: CommitId, heads: Sequence[Head], *, resolutions: Sequence[CommitId] = ()
+    ) -> Merged | MergeConflict:
+        return integrate.integrate(self._judge, graph, base, heads, resolutions=resolutions)
+
+    def open_merge(
+        self, graph: str, slug: str, base: CommitId, conflict: MergeConflict, *, root: str, frozen: str | None = None
+    ) -> Worktree:
+        settings = self._settings(frozen)
+        return mid_merge.open_merge(self._judge, graph, slug, base, conflict, root=root, frozen=settings)
+
+    def user_identity(self) -> tuple[str, str] | None:
+        return merge_end.identity_of_user(self.facts)
+
+    def finish_merge(
+        self,
+        graph: str,
+        worktree: Worktree,
+        base: CommitId,
+        sides: tuple[CommitId, CommitId],
+        ending: MergeEnding,
+        *,
+        frozen: str | None = None,
+    ) -> FinishedMerge:
+        scene = mid_merge.scene_of(self._judge, base, *sides)
+        done = merge_end.finished_merge(self._judge, worktree, scene, ending, frozen=self._settings(frozen))
+        resolutions.record(self._judge, graph, done.commit)
+        return done
+
+    def conclude_merge(self, worktree: Worktree, ours: CommitId, commit: CommitId) -> None:
+        merge_end.conclude(self._judge, worktree, ours, commit)
 
     def publish_integration(
         self, graph: str, commit: CommitId, *, expected: CommitId | None, root: str, frozen: str | None = None

@@ -11,7 +11,7 @@ from coordinate_agents.worktrees.base import make_base
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.integrate import integrate
 from coordinate_agents.worktrees.model import Base, MergeConflict, Merged
-from coordinate_agents.worktrees.resolutions import find, record
+from coordinate_agents.worktrees.resolutions import record
 
 
 @pytest.fixture
@@ -36,27 +36,55 @@ def test_resolved_conflict_is_used_in_bases_and_integration(bench: Bench) -> Non
     assert (conflict.ours, conflict.theirs) == (a.commit, b.commit)
 
     resolved = merge(bench, (conflict.ours, conflict.theirs), "both\n")
-    record(bench.judge, GRAPH, resolved)
+    name = record(bench.judge, GRAPH, resolved)
 
-    made = make_base(bench.judge, GRAPH, "d", base, [a, b, c])
+    assert git(bench.repo, "rev-parse", name) == resolved
+    made = make_base(bench.judge, GRAPH, "d", base, [a, b, c], resolutions=[resolved])
     assert isinstance(made, Base)
     assert git(bench.repo, "show", f"{made.commit}:f") == "both"
     assert git(bench.repo, "rev-parse", f"{made.commit}^1") == resolved
-    merged = integrate(bench.judge, GRAPH, base, [b, a])
+    merged = integrate(bench.judge, GRAPH, base, [b, a], resolutions=[resolved])
     assert isinstance(merged, Merged)
     assert merged.commit == resolved
-    assert isinstance(make_base(bench.judge, "other", "d", base, [a, b]), MergeConflict)
+
+
+def test_ref_of_a_resolution_that_is_not_recorded_decides_nothing(bench: Bench) -> None:
+    base = bench.head()
+    a, b = bench.head_of("a", base, {"f": "1\n"}), bench.head_of("b", base, {"f": "2\n"})
+    record(bench.judge, GRAPH, merge(bench, (a.commit, b.commit), "planted\n"))
+
+    assert isinstance(make_base(bench.judge, GRAPH, "d", base, [a, b]), MergeConflict)
+
+
+def test_resolution_is_used_also_where_git_would_merge_cleanly(bench: Bench) -> None:
+    base = bench.head()
+    a, b = bench.head_of("a", base, {"a": "1\n"}), bench.head_of("b", base, {"b": "2\n"})
+    by_hand = merge(bench, (a.commit, b.commit), "both\n")
+
+    made = make_base(bench.judge, GRAPH, "d", base, [a, b], resolutions=[by_hand])
+
+    assert made == Base(by_hand, (a, b))
+
+
+def test_resolution_of_parents_that_were_redone_is_not_used(bench: Bench) -> None:
+    base = bench.head()
+    a, b = bench.head_of("a", base, {"f": "1\n"}), bench.head_of("b", base, {"f": "2\n"})
+    resolved = merge(bench, (a.commit, b.commit), "both\n")
+    again = bench.head_of("a", base, {"f": "3\n"})
+
+    assert isinstance(make_base(bench.judge, GRAPH, "d", base, [again, b], resolutions=[resolved]), MergeConflict)
 
 
 def test_later_resolution_replaces_an_earlier_one(bench: Bench) -> None:
     base = bench.head()
     a, b = bench.head_of("a", base, {"f": "1\n"}), bench.head_of("b", base, {"f": "2\n"})
-    record(bench.judge, GRAPH, merge(bench, (a.commit, b.commit), "first\n"))
+    first = merge(bench, (a.commit, b.commit), "first\n")
     second = merge(bench, (b.commit, a.commit), "second\n")
+    assert record(bench.judge, GRAPH, first) == record(bench.judge, GRAPH, second)
 
-    record(bench.judge, GRAPH, second)
+    made = make_base(bench.judge, GRAPH, "d", base, [a, b], resolutions=[first, second])
 
-    assert find(bench.judge, GRAPH, a.commit, b.commit) == second
+    assert made == Base(second, (a, b))
 
 
 def test_commit_that_is_no_merge_of_two_is_refused(bench: Bench) -> None:
@@ -68,11 +96,9 @@ def test_commit_that_is_no_merge_of_two_is_refused(bench: Bench) -> None:
             record(bench.judge, GRAPH, merge(bench, parents, "x\n"))
 
 
-def test_ref_that_was_set_to_another_commit_counts_as_none(bench: Bench) -> None:
+def test_resolution_that_is_gone_counts_as_none(bench: Bench) -> None:
     base = bench.head()
     a, b = bench.head_of("a", base, {"f": "1\n"}), bench.head_of("b", base, {"f": "2\n"})
-    name = record(bench.judge, GRAPH, merge(bench, (a.commit, b.commit), "both\n"))
-    git(bench.repo, "update-ref", name, a.commit)
 
-    assert find(bench.judge, GRAPH, a.commit, b.commit) is None
-    assert isinstance(make_base(bench.judge, GRAPH, "d", base, [a, b]), MergeConflict)
+    assert isinstance(make_base(bench.judge, GRAPH, "d", base, [a, b], resolutions=["d" * 40]), MergeConflict)
+    assert isinstance(integrate(bench.judge, GRAPH, base, [a, b], resolutions=["d" * 40]), MergeConflict)
