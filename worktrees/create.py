@@ -1,9 +1,9 @@
 """Makes a subtask's worktree on its branch, or leaves nothing.
 
-Order: record, folder, branch, `git worktree add --no-checkout` (all under the repository lock), then the files outside
-it. The record comes first: after a kill at any point the next call finds by its nonce what was made, and finishes or
-undoes it. An owned, clean worktree of an earlier attempt is laid out anew. A folder or branch that the Runtime did not
-make is never used and never touched.
+Order: record, folder, branch, registration (all under the repository lock), then the files outside it. The record comes
+first: after a kill at any point the next call finds by its nonce what was made, and finishes or undoes it. An owned,
+clean worktree of an earlier attempt is laid out anew. A folder or branch that the Runtime did not make is never used
+and never touched.
 """
 
 import os
@@ -134,7 +134,7 @@ def _take(judge: Judge, plan: Plan, record: Record | None) -> Taken:
     worktree = reserve(judge, place, plan.base, branch=place.branch, target=start, nonce=plan.nonce)
     try:
         set_branch(judge, place, start)
-        return Taken(register(judge, worktree), is_new=True, branch_before=tip)
+        return Taken(register(judge, worktree, branch_before=tip), is_new=True, branch_before=tip)
     except BaseException:
         _unmake(judge, place, worktree, start=start, before=tip)
         raise

@@ -1,7 +1,8 @@
-"""One kernel lock per repository, held around `git worktree add` and around moves of Runtime refs.
+"""One kernel lock per repository, held around the registration of a worktree and around moves of Runtime refs.
 
-Concurrent adds fail now and then ("failed to read …/commondir: Success", 1 to 23 % seen). The lock file is never
-unlinked, so all holders mean the same file; the kernel frees it when its holder dies. Threads exclude each other too.
+Concurrent `git worktree add` calls fail now and then ("failed to read …/commondir: Success", 1 to 23 % seen). The lock
+file is never unlinked, so all holders mean the same file; the kernel frees it when its holder dies. Threads exclude
+each other too.
 """
 
 import contextlib

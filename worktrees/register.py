@@ -1,6 +1,6 @@
-"""Reserves a folder, registers it with `git worktree add`, and undoes both: the half of a creation that takes the lock.
+"""Reserves a folder, registers it as `git worktree add` does, and undoes both: the part of a creation under the lock.
 
-The record comes before the folder and names a nonce that git then writes into the admin folder, so whatever a killed
+The record comes before the folder and names a nonce that is then written into the admin folder, so whatever a killed
 call left can be found and proved ours. Success is judged by looking, never by git's exit code.
 """
 
@@ -19,6 +19,7 @@ from coordinate_agents.worktrees.git import GitResult
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import CommitId, RepositoryFacts, Worktree, branch_name, branch_ref
 from coordinate_agents.worktrees.ownership import Record
+from coordinate_agents.worktrees.plain_register import drop_claims, register_plainly
 
 ADD_TIMEOUT_S: Final = 60.0
 _NONCE_BYTES: Final = 16
@@ -87,12 +88,20 @@ def fresh_nonce() -> str:
     return secrets.token_hex(_NONCE_BYTES)
 
 
-def register(judge: Judge, worktree: Worktree) -> Worktree:
-    """`git worktree add` into the reserved folder; returns the worktree with its admin name. Call under the lock.
+def register(judge: Judge, worktree: Worktree, *, branch_before: CommitId | None = None) -> Worktree:
+    """Register the reserved folder; returns the worktree with its admin name. Call under the lock.
 
-    Raises: WORKTREE_CONFLICT; what is half made is for the caller to `undo`.
+    `branch_before`: the commit of its branch before this creation; None: the branch is new, so nobody has it checked
+    out, or there is none. Raises: WORKTREE_CONFLICT; what is half made is for the caller to `undo`.
     """
-    reserved = worktree
+    admin = register_plainly(judge, worktree) if branch_before is None else None
+    if admin is None:
+        return _register_by_git(judge, worktree)
+    return _usable(judge, ownership.with_admin(worktree, admin))
+
+
+def _register_by_git(judge: Judge, reserved: Worktree) -> Worktree:
+    worktree = reserved
     try:
         for _ in range(_MAX_ADDS):
             worktree = _with_folder(worktree)
@@ -102,14 +111,18 @@ def register(judge: Judge, worktree: Worktree) -> Worktree:
                 break
         if admin is None:
             raise WorktreeError("WORKTREE_CONFLICT", f"git worktree add failed: {result.said or 'no message'}")
-        made = ownership.with_admin(worktree, admin)
-        wrong = ownership.is_intact(judge.facts, made) or _wrong_head(judge, made)
-        if wrong is not None:
-            raise WorktreeError("WORKTREE_CONFLICT", f"The new worktree is not usable: {wrong}. {result.said}".rstrip())
+        return _usable(judge, ownership.with_admin(worktree, admin), said=result.said)
     except BaseException:
         if worktree is not reserved:  # the caller's `undo` knows only the folder that it reserved
             remove_tree(worktree.path, (worktree.device, worktree.inode))
         raise
+
+
+def _usable(judge: Judge, made: Worktree, *, said: str = "") -> Worktree:
+    """The worktree, when everything of it is as it should be. Raises: WORKTREE_CONFLICT."""
+    wrong = ownership.is_intact(judge.facts, made) or _wrong_head(judge, made)
+    if wrong is not None:
+        raise WorktreeError("WORKTREE_CONFLICT", f"The new worktree is not usable: {wrong}. {said}".rstrip())
     return made
 
 
@@ -134,6 +147,8 @@ def undo(judge: Judge, place: Place, worktree: Worktree) -> None:
     admin = worktree.admin_name or ownership.find_admin(judge.facts, worktree.nonce)
     if admin:
         ownership.remove_registration(judge.facts, ownership.with_admin(worktree, admin))
+    else:
+        drop_claims(judge.facts, worktree)
     if worktree.inode:
         remove_tree(worktree.path, (worktree.device, worktree.inode))
     ownership.forget_record(judge.facts, place.graph, place.slug)

@@ -51,6 +51,7 @@ def repo(tmp_path: Path) -> Path:
     """A repository whose files git has to write, in a worktree that git has to register."""
     made = repos.make_repo(tmp_path / "repo")
     commit_file(made, ".gitattributes", "* ident\n")
+    git(made, "config", "core.sharedRepository", "umask")
     return made
 
 
