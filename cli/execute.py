@@ -35,6 +35,20 @@ def execute(invocation: Invocation, argv: Sequence[str]) -> int:
     return code
 
 
+def answer(invocation: Invocation) -> tuple[dict[str, Any], int]:
+    """The document that `--json` prints, and the exit code; nothing is written. Never raises."""
+    name = invocation.verb.name
+    try:
+        with _runtime(invocation) as runtime:
+            result = _call(invocation, runtime)
+    except BaseException as error:
+        from coordinate_agents.cli import failures
+
+        failed = failures.as_graph_error(error, (name, *(str(value) for value in invocation.values.values())))
+        return _failed_document(failed, name), failed.exit_code
+    return _document(name, result), result.exit_code
+
+
 def report(error: GraphError, *, command: str | None, as_json: bool) -> int:
     """Write the error, as the one JSON document or as lines on stderr. Returns its exit code."""
     from coordinate_agents.cli import failures
@@ -44,7 +58,7 @@ def report(error: GraphError, *, command: str | None, as_json: bool) -> int:
         output.complain(failures.to_lines(error))
         return error.exit_code
     try:
-        output.write_document({"ok": False, "command": command, "error": failures.to_json(error)})
+        output.write_document(_failed_document(error, command))
     except output.ReaderGone:
         pass
     except GraphError as failed:
@@ -106,9 +120,20 @@ def _write(invocation: Invocation, result: Result) -> None:
     if result.stream is not None:
         _write_stream(invocation, result.stream)
     elif invocation.as_json:
-        output.write_document({"ok": True, "command": invocation.verb.name, "data": result.data})
+        output.write_document(_document(invocation.verb.name, result))
     else:
         output.write_lines(_lines(invocation, result.data))
+
+
+def _document(command: str, result: Result) -> dict[str, Any]:
+    return {"ok": True, "command": command, "data": result.data}
+
+
+def _failed_document(error: GraphError, command: str | None) -> dict[str, Any]:
+    from coordinate_agents.cli import failures
+
+    error = failures.with_all_sentences(error, command=command)
+    return {"ok": False, "command": command, "error": failures.to_json(error)}
 
 
 def _write_stream(invocation: Invocation, stream: Iterator[dict[str, Any]]) -> None:

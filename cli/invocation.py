@@ -17,12 +17,16 @@ _ROOT: Final = Param("root", "a folder of the repository (default: the current o
 
 
 class Invocation(NamedTuple):
-    """`values` holds what was given, by Request field; what was left out has the parameter's default."""
+    """`values` holds what was given, by Request field; what was left out has the parameter's default.
+
+    `who` is what decisions and requests record.
+    """
 
     verb: Verb
     values: Mapping[str, Any]
     root: str | None = None
     as_json: bool = False
+    who: str = "user"
 
 
 def parse(argv: Sequence[str]) -> Invocation | None:

@@ -25,6 +25,12 @@ def main() -> NoReturn:
         sys.exit(EXIT_INTERRUPTED)
 
 
+def mcp() -> NoReturn:
+    """`coordinate-agents-mcp`: the verb `mcp` as a program of its own, for clients that take no words with it."""
+    sys.argv.insert(1, "mcp")
+    main()
+
+
 def _read_and_leave(invocation: Invocation, argv: Sequence[str]) -> NoReturn:
     """The way of read verbs with `--json`, without click.
 

@@ -66,6 +66,7 @@ def open_runtime(invocation: Invocation) -> Runtime | None:
 
         runtime.terminal = terminal_here()
     runtime.render_screen = _render_screen
+    runtime.who = invocation.who
     return runtime
 
 

@@ -436,6 +436,15 @@ class Agents(Protocol):
         """What the output of a turn that ended says; `tail` is its end, `known` the conversation that it took up."""
         ...
 
+    def session_around(self) -> SessionId | None:
+        """The living Session whose process tree this process is in, proved by mark and ancestry; None when there is
+        none."""
+        ...
+
+    def submit(self, session_id: SessionId, text: str) -> bool:
+        """Write the submit file, with the agent's own words; whether all of them fitted."""
+        ...
+
     def has_submitted(self, session_id: SessionId) -> bool:
         """Whether the agent's submit file is there."""
         ...

@@ -55,6 +55,8 @@ class Runtime:
         self.clock = clock
         self.progress: Progress = SilentProgress()
         self.terminal: Terminal | None = None
+        # Who asks, for the records of decisions and requests: the user at a command line, or an MCP client by name.
+        self.who = "user"
         self.render_screen: Callable[[bytes, int, int], Screen] | None = None
         self._open_worktrees = open_worktrees
         self._open_store = open_store

@@ -4,6 +4,7 @@ Each field comes from the configuration or else from the adapter; the executable
 Nothing is started here; a prompt file is written when the delivery asks for one.
 """
 
+import hmac
 import os
 import shlex
 import stat
@@ -13,8 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from coordinate_agents.sessions import folder as folders
+from coordinate_agents.sessions import records
 from coordinate_agents.sessions.adapters import ADAPTERS
 from coordinate_agents.sessions.adapters.base import Adapter, Interactive
+from coordinate_agents.sessions.around import is_inside, surroundings
 from coordinate_agents.sessions.environment import agent_environment
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.executable import problem_of, resolve
@@ -29,6 +32,7 @@ from coordinate_agents.sessions.model import (
     ResolvedAgent,
     ResolvedExecutable,
     SessionId,
+    SessionRecord,
     TurnReading,
     TurnRequest,
 )
@@ -202,6 +206,37 @@ class Agents:
     def idle_s(self, agent: ResolvedAgent) -> float:
         """How long nothing must be printed before `is_idle` is asked."""
         return _interactive(agent).idle_s
+
+    def session_around(self) -> SessionId | None:
+        """The living Session whose host is an ancestor of this process and whose mark it carries; else None."""
+        around = surroundings()
+        if around is None or "/" in around.session or around.session.startswith("."):
+            return None
+        record = self._record(SessionId(around.session))
+        if record is None or record.end is not None or record.kind != "agent" or record.host is None:
+            return None
+        is_its_own = hmac.compare_digest(record.marker.encode(), around.mark.encode("utf-8", "surrogateescape"))
+        return record.id if is_its_own and is_inside(around, record.host) else None
+
+    def submit(self, session_id: SessionId, text: str) -> bool:
+        """Write the submit file, whole or not at all; whether all of the text fitted. Raises: OSError."""
+        data = text.encode("utf-8", "replace")
+        folder = folders.open_folder(str(self._sessions_root / session_id))
+        try:
+            folders.write_whole(folder, SUBMIT_NAME, data[:MAX_SUMMARY_BYTES].decode("utf-8", "ignore").encode())
+        finally:
+            os.close(folder)
+        return len(data) <= MAX_SUMMARY_BYTES
+
+    def _record(self, session_id: SessionId) -> SessionRecord | None:
+        try:
+            folder = folders.open_folder(str(self._sessions_root / session_id))
+        except OSError:
+            return None
+        try:
+            return records.read(folder)
+        finally:
+            os.close(folder)
 
     def submitted(self, session_id: SessionId) -> str:
         """The submit file's text; empty when there is none, or it is not a regular file."""

@@ -55,6 +55,18 @@ class ProcessIdentity:
 
 
 @dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the processes around this one say of their Session: its id, the mark of its environment, and who is above.
+
+    `ancestors` are (pid, start ticks). A claim, until it was compared with the Session's record.
+    """
+
+    session: str
+    mark: str
+    ancestors: frozenset[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """What a child asks. `text` is the end of its output, redacted and plain; `since` is a wall clock time."""
 

@@ -76,4 +76,4 @@ def _held(runtime: Runtime, subtask: Subtask | None) -> Iterator[None]:
 
 def _tell(runtime: Runtime, subtask: Subtask, kind: str) -> None:
     asked: dict[str, Any] = {"subtask": subtask.id, "why": "session-attach"}
-    submit(runtime.store, subtask.graph, kind, asked, who="user", timeout_s=_TELL_S)
+    submit(runtime.store, subtask.graph, kind, asked, who=runtime.who, timeout_s=_TELL_S)

@@ -34,7 +34,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
     row, subtask = pick_subtask(runtime.store, request.graph, request.subtask)
     reason = f"stopped: {request.reason}" if request.reason else "stopped"
     asked = {"subtask": subtask, "drain": request.drain, "reason": reason}
-    answer = submit(runtime.store, row.id, "stop", asked, who="user", timeout_s=_STOP_WAIT_S)
+    answer = submit(runtime.store, row.id, "stop", asked, who=runtime.who, timeout_s=_STOP_WAIT_S)
     if answer is not None and answer.outcome == "refused":
         raise GraphError("TASK_STATE_CONFLICT", answer.message, facts={"taskId": row.id})
     if answer is not None and answer.outcome == "pending":

@@ -22,6 +22,7 @@ class Param(NamedTuple):
 
     kind: text, path (a file to read, ``-`` is standard input), flag, integer, duration (seconds as a float), choice
     (see `choices`). A positional one with `multiple` takes all that is left, as a tuple.
+    `takes_file`: a text that may also name a graph file, or standard input.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Param(NamedTuple):
     multiple: bool = False
     choices: tuple[str, ...] = ()
     default: Any = None
+    takes_file: bool = False
 
     @property
     def field(self) -> str:
@@ -43,7 +45,10 @@ class Verb(NamedTuple):
     """`access`: none (no repository), optional (a repository is looked at when there is one), read (database opened
     read-only), write.
 
-    `group` is the heading under which help lists it.
+    `group` is the heading under which help lists it. `is_quick`: it looks at records only and answers at once (or waits
+    where it was asked to), so an MCP server needs no process of its own for it. What a client is told before it calls:
+    `is_destructive`, it may end or remove something; `is_repeatable`, once more with the same words changes nothing
+    further.
     """
 
     name: str
@@ -51,6 +56,9 @@ class Verb(NamedTuple):
     access: Literal["none", "optional", "read", "write"]
     params: tuple[Param, ...] = ()
     group: Literal["begin", "run", "look", "change", "session", "set up"] = "look"
+    is_quick: bool = False
+    is_destructive: bool = False
+    is_repeatable: bool = False
 
     @property
     def short_name(self) -> str:
@@ -100,7 +108,7 @@ VERBS: Final[tuple[Verb, ...]] = (
         "graph-plan",
         "show what would start now, what waits and why; changes nothing",
         "read",
-        (Param("graph", "graph id, or a graph file that was not created yet", positional=True),),
+        (Param("graph", "graph id, or a graph file that was not created yet", positional=True, takes_file=True),),
         group="begin",
     ),
     Verb(
@@ -109,13 +117,19 @@ VERBS: Final[tuple[Verb, ...]] = (
         "write",
         (FILE, Param("as", "id to use instead of the file's"), WORKTREE_ROOT),
         group="run",
+        is_repeatable=True,
     ),
     Verb(
         "graph-run",
         "create if needed, then drive the graph to its end",
         "write",
         (
-            Param("graph", "graph file or graph id; may be left out when exactly one is unfinished", positional=True),
+            Param(
+                "graph",
+                "graph file or graph id; may be left out when exactly one is unfinished",
+                positional=True,
+                takes_file=True,
+            ),
             Param("spec", "run one subtask with this text instead of a graph file"),
             Param("integrate", "integrate when every subtask succeeded", kind="flag"),
             Param("until", "stop after this subtask and what it needs"),
@@ -145,6 +159,7 @@ VERBS: Final[tuple[Verb, ...]] = (
             Param("timeout", "give up after this time with exit code 6", kind="duration"),
         ),
         group="run",
+        is_quick=True,
     ),
     Verb(
         "graph-stop",
@@ -157,6 +172,8 @@ VERBS: Final[tuple[Verb, ...]] = (
             Param("reason", "why, for the record"),
         ),
         group="change",
+        is_destructive=True,
+        is_repeatable=True,
     ),
     Verb(
         "graph-integrate",
@@ -169,9 +186,10 @@ VERBS: Final[tuple[Verb, ...]] = (
             Param("abort", "give up a conflicted integration", kind="flag"),
         ),
         group="change",
+        is_destructive=True,
     ),
-    Verb("graph-list", "list the graphs of this repository", "read"),
-    Verb("graph-status", "show where every subtask stands, what needs a person first", "read", (GRAPH,)),
+    Verb("graph-list", "list the graphs of this repository", "read", is_quick=True),
+    Verb("graph-status", "show where every subtask stands, what needs a person first", "read", (GRAPH,), is_quick=True),
     Verb(
         "graph-inspect",
         "show everything known of a graph or one subtask",
@@ -181,6 +199,7 @@ VERBS: Final[tuple[Verb, ...]] = (
             SUBTASK,
             Param("part", "only this part", kind="choice", choices=("failure", "screen", "diff", "events")),
         ),
+        is_quick=True,
     ),
     Verb(
         "graph-events",
@@ -193,9 +212,10 @@ VERBS: Final[tuple[Verb, ...]] = (
             Param("limit", "at most so many (default: the last 1000)", kind="integer"),
             Param("follow", "go on as events come; with --json one object per line", kind="flag"),
         ),
+        is_quick=True,
     ),
     Verb("graph-diff", "show what the subtasks changed, each against its own base", "read", (GRAPH, SUBTASK)),
-    Verb("graph-path", "print the worktree path of a subtask", "read", (GRAPH, SUBTASK)),
+    Verb("graph-path", "print the worktree path of a subtask", "read", (GRAPH, SUBTASK), is_quick=True),
     Verb(
         "graph-export",
         "print the whole record of a graph, or its picture",
@@ -216,6 +236,7 @@ VERBS: Final[tuple[Verb, ...]] = (
             Param("say", "text that is written to it once it is ready; - reads standard input"),
         ),
         group="session",
+        is_repeatable=True,
     ),
     Verb(
         "session-list",
@@ -226,14 +247,23 @@ VERBS: Final[tuple[Verb, ...]] = (
             Param("all", "also those that ended, and the Runtime's own commands", kind="flag"),
         ),
         group="session",
+        is_quick=True,
     ),
-    Verb("session-status", "show what is known of a Session and whether it is alive", "read", (SESSION,), "session"),
+    Verb(
+        "session-status",
+        "show what is known of a Session and whether it is alive",
+        "read",
+        (SESSION,),
+        group="session",
+        is_quick=True,
+    ),
     Verb(
         "session-inspect",
         "show a Session with its last output, its question and its subtask's evidence",
         "read",
         (SESSION, Param("screen", "the terminal as a person would see it", kind="flag")),
         group="session",
+        is_quick=True,
     ),
     Verb(
         "session-read",
@@ -249,6 +279,7 @@ VERBS: Final[tuple[Verb, ...]] = (
             Param("follow", "go on until it ends; with --json one object per line", kind="flag"),
         ),
         group="session",
+        is_quick=True,
     ),
     Verb(
         "session-write",
@@ -276,7 +307,14 @@ VERBS: Final[tuple[Verb, ...]] = (
         ),
         group="session",
     ),
-    Verb("session-interrupt", "interrupt what a Session does, as Ctrl-C would", "write", (SESSION,), "session"),
+    Verb(
+        "session-interrupt",
+        "interrupt what a Session does, as Ctrl-C would",
+        "write",
+        (SESSION,),
+        group="session",
+        is_destructive=True,
+    ),
     Verb(
         "session-attach",
         "join this terminal to a Session's; its subtask is held while you may type",
@@ -299,6 +337,8 @@ VERBS: Final[tuple[Verb, ...]] = (
             Param("now", "without asking politely first", kind="flag"),
         ),
         group="session",
+        is_destructive=True,
+        is_repeatable=True,
     ),
     Verb(
         "setup-configure",
@@ -327,6 +367,8 @@ VERBS: Final[tuple[Verb, ...]] = (
             Param("dry-run", "only show the change", kind="flag"),
         ),
         group="set up",
+        is_destructive=True,
+        is_repeatable=True,
     ),
     Verb(
         "setup-trust",
@@ -337,6 +379,7 @@ VERBS: Final[tuple[Verb, ...]] = (
             Param("digest", "only this version of the file (SHA-256)"),
         ),
         group="set up",
+        is_repeatable=True,
     ),
     Verb(
         "setup-discover",
@@ -350,6 +393,38 @@ VERBS: Final[tuple[Verb, ...]] = (
         "optional",
         (Param("live", "also try this agent in a scratch repository: login, trust, commit, delivery"),),
         group="set up",
+    ),
+    Verb(
+        "mcp",
+        "serve these verbs as MCP tools on standard input and output, for one repository",
+        "optional",
+        (
+            Param(
+                "tools",
+                "which tools (default: all)",
+                kind="choice",
+                choices=("all", "core", "session", "graph", "task"),
+                default="all",
+            ),
+            Param(
+                "allow-decisions",
+                "let clients decide, too: all, or some of review, accept, discard, take-over and trust, with commas",
+            ),
+        ),
+        group="set up",
+    ),
+    Verb(
+        "evidence-submit",
+        "say from inside a Session that its subtask's work is committed and ready to be verified",
+        "read",
+        (
+            Param("summary", "what was done, in a few sentences, for whoever goes on", positional=True),
+            Param("graph", "only if this Session works for this graph"),
+            Param("subtask", "only if this Session works for this subtask"),
+            Param("attempt", "only if this is the subtask's attempt", kind="integer"),
+        ),
+        group="session",
+        is_repeatable=True,
     ),
 )
 

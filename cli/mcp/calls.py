@@ -1,0 +1,240 @@
+"""How a call is carried out, so that none waits for another: looking in a thread, everything else in a process.
+
+Rule: a verb that only looks at records answers from a worker thread with a store connection of its own, in a few
+milliseconds. Problem: verbs that change something take leases, start hosts, catch signals and may take minutes, and
+none of that may end because a client went away. Next rule: those run in a process of their own (`child`) that outlives
+this server; the call waits for it at most `LONGEST_S` and then says that it goes on. Waiting verbs are asked again and
+again in short slices, so that a cancelled call leaves its thread soon. A cancelled call ends nothing but itself.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import IO, Any, Final
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from coordinate_agents.cli.execute import answer
+from coordinate_agents.cli.invocation import Invocation
+from coordinate_agents.cli.mcp import resources
+from coordinate_agents.cli.mcp.child import request_bytes
+from coordinate_agents.cli.mcp.tools import waits_by
+from coordinate_agents.graph.errors import GraphError
+
+# Hosts cut a call at 60 s, some at 30.
+LONGEST_S: Final = 25.0
+# A cancelled wait leaves its thread after so long; shorter, and graph-wait could not tell that nobody drives (3 s).
+SLICE_S: Final = 5.0
+PROGRESS_EVERY_S: Final = 2.0
+MAX_LOOKS: Final = 32
+MAX_UNDERWAY: Final = 64
+# Results that were ready after their call had ended, kept for whoever asks.
+MAX_KEPT: Final = 32
+_TAIL_BYTES: Final = 2000
+_EVENTS: Final = "graph-events"
+
+Document = dict[str, Any]
+# Told now and then while a call waits: the seconds so far, and of how many.
+Tell = Callable[[float, float], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Underway:
+    """A call in a process of its own. `outcome` is set with `ended`: its document and exit code."""
+
+    id: str
+    invocation: Invocation
+    ended: anyio.Event = field(default_factory=anyio.Event)
+    outcome: tuple[Document, int] | None = None
+    process: subprocess.Popen[bytes] | None = None
+
+
+class Calls:
+    """`folder` is where the processes stand: relative names are meant from there."""
+
+    def __init__(self, group: TaskGroup, folder: str) -> None:
+        self._group = group
+        self._folder = folder
+        self._looks = anyio.CapacityLimiter(MAX_LOOKS)
+        self._processes = anyio.CapacityLimiter(MAX_UNDERWAY)
+        self._count = 0
+        self.underway: dict[str, Underway] = {}
+
+    async def carry_out(self, invocation: Invocation, stdin: bytes | None, tell: Tell) -> tuple[Document, int]:
+        """The document of `--json` and its exit code; after `LONGEST_S` one that says what goes on."""
+        if not invocation.verb.is_quick or stdin is not None:
+            return await self._apart(invocation, stdin, tell)
+        if waits_by(invocation.verb) is None:
+            return await self.look(invocation)
+        return await self._in_slices(invocation, tell)
+
+    async def look(self, invocation: Invocation) -> tuple[Document, int]:
+        return await anyio.to_thread.run_sync(answer, invocation, abandon_on_cancel=True, limiter=self._looks)
+
+    # --- waiting
+
+    async def _in_slices(self, invocation: Invocation, tell: Tell) -> tuple[Document, int]:
+        wait = waits_by(invocation.verb)
+        assert wait is not None
+        # Without a limit of its own a wait goes on for ever; reading without one does not wait at all.
+        asked = invocation.values[wait.field]
+        if asked is None and wait.name == "timeout":
+            asked = float("inf")
+        if asked is None or (wait.name == "wait" and asked > LONGEST_S):
+            return await self.look(invocation)
+        begun = time.monotonic()
+        whole = min(asked, LONGEST_S)
+        while True:
+            left = max(0.0, whole - (time.monotonic() - begun))
+            document, code = await self.look(_with(invocation, wait.field, min(left, SLICE_S)))
+            waited = time.monotonic() - begun
+            if _is_answered(document) or waited >= whole:
+                break
+            await tell(waited, whole)
+        if asked > LONGEST_S and not _is_answered(document):
+            return await self.still_running(invocation, {}), 0
+        if not _is_answered(document) and not document["ok"]:
+            # In the words of the call, not of its last slice.
+            document["error"]["message"] = document["error"]["message"].replace(
+                f"{min(left, SLICE_S):g} s", f"{asked:g} s"
+            )
+        return document, code
+
+    # --- processes
+
+    async def _apart(self, invocation: Invocation, stdin: bytes | None, tell: Tell) -> tuple[Document, int]:
+        if self._processes.available_tokens < 1:
+            raise GraphError(
+                "TASK_STATE_CONFLICT",
+                f"{MAX_UNDERWAY} calls are under way in processes of their own, and no more are begun.",
+                kept="everything as it is",
+                next="coordinate-agents graph-status",
+            )
+        self._count += 1
+        call = Underway(str(self._count), invocation)
+        self._remember(call)
+        self._group.start_soon(self._run, call, stdin)
+        begun = time.monotonic()
+        try:
+            while not call.ended.is_set() and (waited := time.monotonic() - begun) < LONGEST_S:
+                with anyio.move_on_after(min(PROGRESS_EVERY_S, LONGEST_S - waited)):
+                    await call.ended.wait()
+                if not call.ended.is_set():
+                    await tell(time.monotonic() - begun, LONGEST_S)
+        except anyio.get_cancelled_exc_class():
+            # What only looks is of no use to anybody now; what changes something is finished.
+            if invocation.verb.access in ("none", "read") and call.process is not None:
+                call.process.terminate()
+            raise
+        if call.outcome is None:
+            return await self.still_running(invocation, {"call": call.id}), 0
+        del self.underway[call.id]
+        return call.outcome
+
+    async def _run(self, call: Underway, stdin: bytes | None) -> None:
+        work = partial(_run_child, call, stdin, self._folder)
+        try:
+            call.outcome = await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._processes)
+        except OSError as error:
+            failed = GraphError("SPAWN_FAILED", f"A process for the call could not be started: {error.strerror}.")
+            call.outcome = failed_document(failed, call.invocation.verb.name)
+        call.ended.set()
+
+    def _remember(self, call: Underway) -> None:
+        """Keep it, and drop the oldest that ended and that nobody asked for."""
+        ended = [each.id for each in self.underway.values() if each.outcome is not None]
+        for old in ended[: max(0, len(ended) - MAX_KEPT + 1)]:
+            del self.underway[old]
+        self.underway[call.id] = call
+
+    async def still_running(self, invocation: Invocation, more: Document) -> Document:
+        """What is said of a call that goes on: the cursor from which `graph-events` tells the rest."""
+        look = resources.look(_EVENTS, {"graph": invocation.values.get("graph"), "limit": 1})
+        assert look.verb is not None
+        events, _ = await self.look(Invocation(look.verb, look.values, invocation.root, True, invocation.who))
+        cursor = events["data"]["cursor"] if events["ok"] else None
+        graph = events["data"]["graph"] if events["ok"] else invocation.values.get("graph")
+        advice = f"it goes on; ask again with coordinate_agents_{invocation.verb.name.replace('-', '_')}"
+        if more:
+            advice = (
+                f"it goes on; look with coordinate_agents_graph_status, "
+                f"its result will be coordinate-agents://calls/{more['call']}"
+            )
+        data = {"stillRunning": True, "graph": {"id": graph}, "cursor": cursor, **more, "next": advice}
+        return {"ok": True, "command": invocation.verb.name, "data": data}
+
+
+def failed_document(error: GraphError, command: str) -> tuple[Document, int]:
+    """The error as every call answers it."""
+    from coordinate_agents.cli import failures
+
+    error = failures.with_all_sentences(error, command=command)
+    return {"ok": False, "command": command, "error": failures.to_json(error)}, error.exit_code
+
+
+def _with(invocation: Invocation, name: str, value: Any) -> Invocation:
+    return invocation._replace(values={**invocation.values, name: value})
+
+
+def _is_answered(document: Document) -> bool:
+    """Whether what was waited for came, or never will."""
+    if not document["ok"]:
+        return bool(document["error"]["code"] != "WAIT_TIMED_OUT")
+    data = document["data"]
+    return "nextCursor" not in data or bool(data["output"] or data["ended"] or data["droppedBytes"])
+
+
+def _run_child(call: Underway, stdin: bytes | None, folder: str) -> tuple[Document, int]:
+    """Start the process and wait for its end. Its files have no names: nothing is left, whoever dies."""
+    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        asked.write(request_bytes(call.invocation))
+        asked.seek(0)
+        number = asked.fileno()
+        with _standard_input(stdin) as source:
+            call.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "coordinate_agents.cli.mcp.child", str(number)],
+                stdin=source,
+                stdout=out,
+                stderr=err,
+                cwd=folder,
+                env={**os.environ, "PWD": folder},
+                pass_fds=(number,),
+                start_new_session=True,
+            )
+        code = call.process.wait()
+        out.seek(0)
+        try:
+            answered = json.load(out)
+        except ValueError:
+            return _no_answer(call.invocation, code, err)
+    return answered["document"], answered["code"]
+
+
+def _standard_input(text: bytes | None) -> IO[bytes]:
+    if text is None:
+        return open(os.devnull, "rb")  # noqa: PTH123 (a device)
+    file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by the caller)
+    file.write(text)
+    file.seek(0)
+    return file
+
+
+def _no_answer(invocation: Invocation, code: int, err: IO[bytes]) -> tuple[Document, int]:
+    err.seek(max(0, err.seek(0, os.SEEK_END) - _TAIL_BYTES))
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    error = GraphError(
+        "INTERNAL_ERROR",
+        f"The process that carried {invocation.verb.name} out ended with {how} before it answered.",
+        kept="everything recorded before",
+        next="coordinate-agents graph-status",
+        facts={"tail": err.read().decode("utf-8", "replace")},
+    )
+    return failed_document(error, invocation.verb.name)
