@@ -10,6 +10,7 @@ from typing import Literal
 import anyio
 
 from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.custody import run_command
 from coordinate_agents.graph.events import CheckEnded
 from coordinate_agents.graph.evidence import CheckOutcome, changed_paths
@@ -17,7 +18,7 @@ from coordinate_agents.graph.model import Check, CommitId, slug
 from coordinate_agents.graph.preparing import bring_and_setup
 from coordinate_agents.graph.scope import matches, parse_pattern
 from coordinate_agents.graph.snapshot import TaskRun
-from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.sessions.errors import HostDiedError, SessionError
 from coordinate_agents.sessions.model import SessionEnd
 from coordinate_agents.worktrees.model import Examination, Worktree
 
@@ -37,6 +38,7 @@ async def run_checks(
             continue
         async with context.tokens(f"{run.id}:check", check.needs, run.id), context.checks:
             outcome = await _run_check(context, run, check, seen)
+        crash_point("check.ended")
         context.record(CheckEnded(run.id, CommitId(seen.head), outcome))
         outcomes.append(outcome)
     return tuple(outcomes)
@@ -93,6 +95,8 @@ async def run_at(
         end = await run_command(
             context, run, check.run, name=f"check-{_safe(check.name)}", path=path, timeout_s=check.timeout_s
         )
+    except HostDiedError:
+        raise
     except SessionError as error:
         return CheckOutcome(
             check.name, check.run, "error", tail=error.message[:_TAIL], commit=commit, tree=tree, checked_in=checked_in

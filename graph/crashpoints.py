@@ -26,6 +26,7 @@ POINTS: Final[tuple[str, ...]] = (
     "store.append.committed",
     "request.submitted",
     "request.answered",
+    "blob.drafted",
     "base.snapshot",
     "base.made",
     "worktree.created",
@@ -35,8 +36,10 @@ POINTS: Final[tuple[str, ...]] = (
     "turn.seen",
     "verify.committed",
     "verify.facts",
+    "check.ended",
     "verify.pinned",
     "verify.certified",
+    "stop.closed",
     "integration.merged",
     "integration.published",
 )

@@ -1,20 +1,47 @@
-"""Run one of the Runtime's own commands (check, setup) under a host's custody and wait for its end."""
+"""Run one of the Runtime's own commands (check, setup) under a host's custody and wait for its end.
+
+The death of the host is nobody's verdict: the command is run again, as by a driver that finds what a dead one left.
+"""
 
 from collections.abc import Sequence
+from typing import Final
 
 import anyio
 
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.events import CommandStarting, IntegrationCommandStarting
 from coordinate_agents.graph.snapshot import TaskRun
+from coordinate_agents.sessions.errors import HostDiedError
 from coordinate_agents.sessions.model import CommandRequest, SessionEnd, SessionId
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG
+
+# Somebody's kill -9 hits once; what dies again dies for a reason (no memory, say) that a third try would meet too.
+_TRIES: Final = 2
 
 
 async def run_command(
     context: Context, run: TaskRun, command: Sequence[str], *, name: str, path: str, timeout_s: float
 ) -> SessionEnd:
-    """The end of the command, whose whole process tree has ended too. Cancelled: the tree is closed first."""
+    """The end of the command, whose whole process tree has ended too. Cancelled: the tree is closed first.
+
+    Raises: HostDiedError when every try lost its host.
+    """
+    died = HostDiedError("SESSION_NOT_HEALTHY", f"The host of {name} was killed.")
+    for _ in range(_TRIES):
+        try:
+            end = await _run_once(context, run, command, name=name, path=path, timeout_s=timeout_s)
+        except HostDiedError as error:
+            died = error
+            continue
+        if end.cause != "host-lost" or end.survivors:
+            return end
+        died = HostDiedError("SESSION_NOT_HEALTHY", f"The host of {name} was killed.", kept=end.log_path or None)
+    raise died
+
+
+async def _run_once(
+    context: Context, run: TaskRun, command: Sequence[str], *, name: str, path: str, timeout_s: float
+) -> SessionEnd:
     marker = context.new_nonce()
     session = SessionId(f"{context.session_id(run, run.turn)}.{name}.{marker[:8]}")
     if run.id == INTEGRATION_SLUG:

@@ -28,13 +28,21 @@ from coordinate_agents.graph.effects import (
     Verify,
 )
 from coordinate_agents.graph.errors import GraphError
-from coordinate_agents.graph.events import AttemptFailed, BaseConflicted, BaseFixed, Event, Failure, SharedRecorded
+from coordinate_agents.graph.events import (
+    AttemptFailed,
+    BaseConflicted,
+    BaseFixed,
+    Event,
+    Failure,
+    SharedRecorded,
+    TaskStopped,
+)
 from coordinate_agents.graph.integrating import check_integration, integration_failed, merge_heads
 from coordinate_agents.graph.model import SubtaskId, slug
 from coordinate_agents.graph.ref_snapshots import put_refs
 from coordinate_agents.graph.shared import record_shared
-from coordinate_agents.graph.snapshot import TaskRun, heads_of
-from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.graph.snapshot import INTERRUPTED, TaskRun, heads_of
+from coordinate_agents.sessions.errors import HostDiedError, SessionError
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import Base, Head, MergeConflict, SharedState
 
@@ -65,10 +73,21 @@ async def perform(context: Context, effect: Effect) -> Event:
         case _:
             try:
                 return await _perform_task(context, effect)
+            except HostDiedError as error:
+                return await _interrupted(context, effect.subtask, error)
             except (WorktreeError, SessionError, GraphError) as error:
                 if isinstance(error, GraphError) and error.code in _ENDS_THE_DRIVE:
                     raise
                 return AttemptFailed(effect.subtask, failure_of(error), is_final=error.code in _FINAL_CODES)
+
+
+async def _interrupted(context: Context, subtask: SubtaskId, error: HostDiedError) -> Event:
+    """Somebody killed a host of ours: no attempt failed, and the next drive takes the subtask up again."""
+    run = context.run(subtask)
+    if run.worktree is not None:
+        # Its next attempt may amend or reset what this one made.
+        await context.call(context.worktrees.keep, context.graph_id, slug(subtask), run.worktree)
+    return TaskStopped(subtask, f"{INTERRUPTED}: {error.message}", failure_of(error))
 
 
 async def _perform_task(context: Context, effect: TaskEffect) -> Event:

@@ -62,7 +62,8 @@ async def run_setup(context: Context, subtask: SubtaskId) -> Event:
     run, config = context.run(subtask), context.config
     worktree = run.worktree
     assert worktree is not None
-    if run.baseline or not (config.setup or config.copy or config.link):
+    # Once in a worktree: after that an agent worked there, and what it left unsaved is not setup's.
+    if run.setup_nonce == worktree.nonce or not (config.setup or config.copy or config.link):
         return SetupDone(subtask, run.baseline)
     await bring_and_setup(context, run, worktree)
     crash_point("setup.done")

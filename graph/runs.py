@@ -31,7 +31,7 @@ class TaskRun:
 
     `external_session` is the agent's own conversation, `delivered` what is known of a typed prompt, `question` the kind
     of what it asks. `can_go_on`: it has no slot and wants one. `limited_since`: its service refuses since then,
-    `limits` times in a row; cleared once a turn got through.
+    `limits` times in a row; cleared once a turn got through. `setup_nonce`: of the worktree in which setup is done.
 
     What persons decided: `is_fresh`: the next attempt starts from a fresh base and branch; `say`: their words in every
     first prompt until it succeeds; `told`: words for the next prompt, whichever it is; `is_told`: the last turn was
@@ -55,6 +55,7 @@ class TaskRun:
     refs_blob: str | None = None
     worktree: Worktree | None = None
     baseline: tuple[str, ...] = ()
+    setup_nonce: str | None = None
     session: str | None = None
     session_live: bool = False
     session_pid: int | None = None

@@ -196,7 +196,8 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
         case WorktreeReady(worktree=worktree):
             return replace(run, stage="worktree", worktree=worktree, is_fresh=False)
         case SetupDone(baseline=baseline):
-            return replace(run, stage="setup", baseline=baseline)
+            nonce = run.worktree.nonce if run.worktree is not None else None
+            return replace(run, stage="setup", baseline=baseline, setup_nonce=nonce)
         case SessionStarting():
             return _session_starting(run, event, time)
         case SessionStarted(pid=pid):

@@ -1,27 +1,41 @@
 """Close the owned Sessions of a graph, all at once, each within its bound, and record what was stopped."""
 
+from collections.abc import Mapping
+
 import anyio
 
 from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.events import Failure, TaskStopped
 from coordinate_agents.graph.model import SubtaskId, slug
+from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import SessionId
 
 
-async def stop_all(context: Context, *, reason: str, only: SubtaskId | None = None) -> None:
-    """Stop every running subtask (or one). What survives a close is named in the subtask's failure."""
+async def stop_all(context: Context, *, reason: str, only: SubtaskId | None = None) -> Mapping[SubtaskId, SessionError]:
+    """Stop every running subtask (or one); those that were not stopped, with the reason, and they stay running.
+
+    What survives a close is named in the subtask's failure. A host that holds its Session and does not answer may go on
+    at any time: its subtask counts as running, so that no second agent starts beside it.
+    """
+    refused: dict[SubtaskId, SessionError] = {}
     running = [run.id for run in context.snapshot.runs.values() if run.state == "running" and only in (None, run.id)]
     async with anyio.create_task_group() as group:
         for subtask in running:
-            group.start_soon(_stop, context, subtask, reason)
+            group.start_soon(_stop, context, subtask, reason, refused)
+    return refused
 
 
-async def _stop(context: Context, subtask: SubtaskId, reason: str) -> None:
+async def _stop(context: Context, subtask: SubtaskId, reason: str, refused: dict[SubtaskId, SessionError]) -> None:
     run = context.run(subtask)
     survivors: tuple[str, ...] = ()
-    for session in (run.command_session, run.session):
-        if session is not None:
-            survivors += await context.sessions.close(SessionId(session))
+    try:
+        for session in (run.command_session, run.session):
+            survivors += await _close(context, session)
+    except SessionError as error:
+        refused[subtask] = error
+        return
+    crash_point("stop.closed")
     if run.worktree is not None and not survivors:
         await context.call(context.worktrees.keep, context.graph_id, slug(subtask), run.worktree)
     failure = None
@@ -31,3 +45,15 @@ async def _stop(context: Context, subtask: SubtaskId, reason: str) -> None:
         )
     if context.run(subtask).state == "running":
         context.record(TaskStopped(subtask, reason, failure))
+
+
+async def _close(context: Context, session: str | None) -> tuple[str, ...]:
+    """What survives. A Session that was only meant to start, before its driver died, is none to close."""
+    if session is None:
+        return ()
+    try:
+        return await context.sessions.close(SessionId(session))
+    except SessionError as error:
+        if error.code == "SESSION_NOT_FOUND":
+            return ()
+        raise

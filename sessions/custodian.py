@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions import process, records, strays
+from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.model import ProcessIdentity, SessionEnd, SessionId, SessionRecord
 
 # held: somebody holds the lock; free: nobody does and there is no final record.
@@ -73,6 +74,7 @@ def finish_lost(path: Path, session_id: SessionId) -> SessionEnd:
     """End what a dead host left, and complete its record; what another finder wrote meanwhile is returned as it is."""
     with _folder(path) as folder:
         lock = _wait_for_lock(folder)
+        crash_point("lost.locked")
         try:
             seen = records.read(folder)
             if seen is not None and seen.end is not None:
@@ -80,10 +82,12 @@ def finish_lost(path: Path, session_id: SessionId) -> SessionEnd:
             survivors: tuple[str, ...] = ()
             if seen is not None and not _is_of_earlier_boot(seen):
                 survivors = strays.end(traces_of([seen], paths=own_paths(path, (seen.cwd,))), seen.close_bound_s)
+            crash_point("lost.ended")
             end = SessionEnd(
                 cause="host-lost", survivors=survivors, log_path=str(path / folders.OUTPUT), error=_last_words(folder)
             )
             records.with_end(folder, end, session_id=session_id)
+            crash_point("lost.recorded")
             if seen is not None and seen.socket:
                 Path(seen.socket).unlink(missing_ok=True)
             return end

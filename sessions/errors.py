@@ -1,4 +1,4 @@
-"""The one exception of this package. Codes are those of the product's contract, so that callers can pass them on."""
+"""The exceptions of this package. Codes are those of the product's contract, so that callers can pass them on."""
 
 from dataclasses import dataclass
 
@@ -17,3 +17,7 @@ class SessionError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+
+class HostDiedError(SessionError):
+    """A host was ended from outside: nobody's verdict about what ran in it. What it left has been ended."""

@@ -10,6 +10,8 @@ import json
 import os
 import time
 
+from coordinate_agents.sessions.crashpoints import crash_point
+
 RECORD = "record.json"
 ALIVE = "alive"
 TOKEN = "token"
@@ -45,6 +47,7 @@ def write_whole(folder: int, name: str, data: bytes) -> None:
         raise
     finally:
         os.close(descriptor)
+    crash_point("folder.drafted")
     os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 

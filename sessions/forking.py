@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
-from coordinate_agents.sessions import strays
+from coordinate_agents.sessions import crashpoints, strays
 
 # As in sessions/host/forkserver.py, which is not imported here: it would load the host's modules.
 LOCK_DESCRIPTOR: Final = 3
@@ -120,7 +120,7 @@ class ForkServer:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
-                env={"LC_ALL": "C.UTF-8"},
+                env={"LC_ALL": "C.UTF-8", **crashpoints.environment()},
                 start_new_session=True,
             )
         self._control = ours

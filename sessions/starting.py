@@ -18,20 +18,25 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from coordinate_agents.sessions import crashpoints, records, strays
 from coordinate_agents.sessions import folder as folders
-from coordinate_agents.sessions import records, strays
+from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.environment import secret_values
-from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.sessions.errors import HostDiedError, SessionError
 from coordinate_agents.sessions.forking import LOCK_DESCRIPTOR, ForkServer, HostProcess
 from coordinate_agents.sessions.model import Launch, SessionEnd
 from coordinate_agents.sessions.redact import Redactor
 
 # A loaded machine needs a second or two for an interpreter; beyond this something is wrong.
 READY_BOUND_S: Final = 30.0
+# A process that ends closes its pipes a moment before it can be waited for.
+_END_BOUND_S: Final = 0.5
 # Source: Linux, MAX_ARG_STRLEN is 32 pages, one byte of it the terminating NUL.
 MAX_ARGUMENT_BYTES: Final = 131_071
 
@@ -45,13 +50,15 @@ def start_host(
     """Start host and child; returns when the host said that the child was executed. Blocks.
 
     Raises: SESSION_STATE_CONFLICT when the Session exists; SPAWN_FAILED when the child cannot be executed;
-    SESSION_START_FAILED when the host itself fails. After the last two the folder keeps a final record.
+    SESSION_START_FAILED when the host itself fails; HostDiedError when somebody killed it. After the last three the
+    folder keeps a final record.
     """
     _check(launch)
     _check_private(socket_dir)
     path = sessions_root / launch.session_id
     sessions_root.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.mkdir(mode=0o700, exist_ok=True)  # may hold the prompt already
+    crash_point("start.folder")
     marker = launch.marker or secrets.token_hex(16)
     launch = replace(launch, marker=marker, env={**launch.env, strays.MARK_VARIABLE: marker})
     folder = folders.open_folder(str(path))
@@ -80,9 +87,11 @@ def _start(launch: Launch, path: Path, folder: int, socket_dir: Path, server: Fo
             kept=str(path),
             next=f"coordinate-agents session-status {launch.session_id}",
         )
+    crash_point("start.claimed")
     try:
         folders.write_whole(folder, folders.TOKEN, token.encode())
         folders.write_json(folder, folders.RECORD, record)
+        crash_point("start.recorded")
         spec = _specification(launch, path, record, token, masked)
         host, answer = _spawn(spec, folder, lock, launch.session_id, server)
         if not answer.get("ok"):
@@ -169,19 +178,44 @@ def _specification(
 def _spawn(
     spec: dict[str, Any], folder: int, lock: int, session_id: str, server: ForkServer | None
 ) -> tuple[HostProcess, dict[str, Any]]:
-    """The host process and its first line; an empty answer when it ended or said nothing in time."""
+    """The host process and its first line; an empty answer when it ended or said nothing in time.
+
+    Each try has pipes of its own: a fork server that died may have forked a host first, which finds its specification
+    empty and ends.
+    """
+    asked = None if server is None else _ask_host(spec, folder, lock, partial(_forked_host, server))
+    asked = asked or _ask_host(spec, folder, lock, partial(_own_host, session_id))
+    assert asked is not None, "a host of its own is made or raises"
+    return asked
+
+
+# Makes a host from descriptors: specification, ready, errors, lock; and the number of the lock's descriptor there.
+_Start = Callable[[int, int, int, int], tuple[HostProcess, int] | None]
+
+
+def _ask_host(spec: dict[str, Any], folder: int, lock: int, start: _Start) -> tuple[HostProcess, dict[str, Any]] | None:
+    """None when no host was made this way."""
     spec_out, spec_in = os.pipe2(os.O_CLOEXEC)
     ready_out, ready_in = os.pipe2(os.O_CLOEXEC)
     with os.fdopen(spec_in, "wb") as specification, os.fdopen(ready_out, "rb") as ready:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        errors = -1
         try:
-            host, number = _host_process(spec_out, ready_in, folder, lock, session_id, server)
+            errors = os.open(folders.HOST_ERRORS, flags, 0o600, dir_fd=folder)
+            made = start(spec_out, ready_in, errors, lock)
         finally:
-            os.close(spec_out)
-            os.close(ready_in)
+            for descriptor in (spec_out, ready_in, errors):
+                if descriptor >= 0:
+                    os.close(descriptor)
+        if made is None:
+            return None
+        host, number = made
+        crash_point("start.forked")
         with contextlib.suppress(BrokenPipeError):
             # JSON, ASCII; text that is not UTF-8 travels as lone surrogates.
             specification.write(json.dumps({**spec, "lock_fd": number}).encode("ascii"))
             specification.close()
+        crash_point("start.specified")
         line = _first_line(ready.fileno(), time.monotonic() + READY_BOUND_S)
     try:
         answer = json.loads(line)
@@ -190,29 +224,25 @@ def _spawn(
     return host, answer
 
 
-def _host_process(
-    spec_out: int, ready_in: int, folder: int, lock: int, session_id: str, server: ForkServer | None
-) -> tuple[HostProcess, int]:
-    """A host forked by the server, or else one of its own; and the number of the lock's descriptor there."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    errors = os.open(folders.HOST_ERRORS, flags, 0o600, dir_fd=folder)
-    try:
-        forked = server.fork(spec_out, ready_in, errors, lock) if server is not None else None
-        if forked is not None:
-            return forked, LOCK_DESCRIPTOR
-        host = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", bootstrap(), session_id],  # the last word is for people who look at ps
-            stdin=spec_out,
-            stdout=ready_in,
-            stderr=errors,
-            cwd="/",
-            env={"LC_ALL": "C.UTF-8"},
-            start_new_session=True,
-            pass_fds=(lock,),
-        )
-        return host, lock
-    finally:
-        os.close(errors)
+def _forked_host(
+    server: ForkServer, spec_out: int, ready_in: int, errors: int, lock: int
+) -> tuple[HostProcess, int] | None:
+    forked = server.fork(spec_out, ready_in, errors, lock)
+    return None if forked is None else (forked, LOCK_DESCRIPTOR)
+
+
+def _own_host(session_id: str, spec_out: int, ready_in: int, errors: int, lock: int) -> tuple[HostProcess, int]:
+    host = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", bootstrap(), session_id],  # the last word is for people who look at ps
+        stdin=spec_out,
+        stdout=ready_in,
+        stderr=errors,
+        cwd="/",
+        env={"LC_ALL": "C.UTF-8", **crashpoints.environment()},
+        start_new_session=True,
+        pass_fds=(lock,),
+    )
+    return host, lock
 
 
 def bootstrap() -> str:
@@ -250,6 +280,7 @@ def _refuse(launch: Launch, path: Path, folder: int, host: HostProcess, answer: 
             kept=str(path),
             next="check that the command exists and can be run in that folder",
         )
+    has_died = _has_ended(host)
     host.kill()
     host.wait()
     survivors = strays.end(strays.Traces(markers=frozenset({launch.marker})), launch.close_bound_s)
@@ -260,8 +291,21 @@ def _refuse(launch: Launch, path: Path, folder: int, host: HostProcess, answer: 
         SessionEnd(cause="host-lost", survivors=survivors, error=reason or "the host did not get ready"),
         session_id=launch.session_id,
     )
+    if has_died and not reason:
+        raise HostDiedError(
+            "SESSION_NOT_HEALTHY", f"The host of Session {launch.session_id} was killed as it started.", kept=str(path)
+        )
     raise SessionError(
         "SESSION_START_FAILED",
         f"The host of Session {launch.session_id} did not get ready: {reason or 'it said nothing'}.",
         kept=str(path),
     )
+
+
+def _has_ended(host: HostProcess) -> bool:
+    """Whether it ended by itself, or by another's signal, and not by ours."""
+    try:
+        host.wait(_END_BOUND_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

@@ -6,6 +6,7 @@ here, or the conflict that prevents it.
 
 from collections.abc import Sequence
 
+from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.history import BASE_NAME, missing_ancestors, needed, read_complete_history
 from coordinate_agents.worktrees.judge import Judge
@@ -41,6 +42,7 @@ def make_base(
     made = fold(judge, reduced, base=base, known=history.commits, resolutions=resolutions)
     if isinstance(made, MergeConflict):
         return made
+    crash_point("fold.made")
     pin(judge, graph, slug, kind="base", commit=made.commit)
     return Base(made.commit, reduced)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.kept import EndedError, KeptGit
 
@@ -37,9 +38,12 @@ class CommitWriter:
         name = f"tmp/commit-{secrets.token_hex(8)}"
         path = Path(self._cwd, name)
         path.write_bytes(text)
+        crash_point("commit.file")
         try:
             with self._lock:
-                return self._ask(name) or self._ask_again(name)
+                written = self._ask(name) or self._ask_again(name)
+            crash_point("commit.written")
+            return written
         finally:
             path.unlink(missing_ok=True)
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.dirty import compare, is_below, unlisted
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge
@@ -61,10 +62,13 @@ def _commit(judge: Judge, request: CommitRequest, head: CommitId) -> CommitOutco
         if tree == judge.tree_of(head):
             return CommitOutcome(None, left_out)
         commit = write_commit(judge, tree, [head], date=int(time.time()), message=_message(request))
+        crash_point("leftovers.written")
         refused = move_branch(judge, worktree, old=head, new=commit)
         if refused is not None:
             return CommitOutcome(None, left_out, refused)
+        crash_point("leftovers.moved")
         _install_index(judge, worktree, Path(index))
+        crash_point("leftovers.indexed")
     return CommitOutcome(commit, left_out)
 
 

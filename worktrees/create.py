@@ -10,6 +10,7 @@ import os
 from dataclasses import replace
 
 from coordinate_agents.worktrees import ownership
+from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.layout import lay_out
@@ -111,7 +112,9 @@ def _create(judge: Judge, plan: Plan) -> Worktree:
                 with repository_lock(facts.state_dir):
                     _unmake(judge, place, taken.worktree, start=start, before=taken.branch_before)
             raise
+        crash_point("tree.laid")
         ownership.write_record(facts, place.graph, place.slug, Record(taken.worktree, "ready"))
+        crash_point("tree.ready")
         # Somebody may still be at work in a folder that was used before.
         judge.layouts.forget(taken.worktree)
         if taken.is_new:
@@ -134,7 +137,10 @@ def _take(judge: Judge, plan: Plan, record: Record | None) -> Taken:
     worktree = reserve(judge, place, plan.base, branch=place.branch, target=start, nonce=plan.nonce)
     try:
         set_branch(judge, place, start)
-        return Taken(register(judge, worktree, branch_before=tip), is_new=True, branch_before=tip)
+        crash_point("tree.branch")
+        taken = Taken(register(judge, worktree, branch_before=tip), is_new=True, branch_before=tip)
+        crash_point("tree.registered")
+        return taken
     except BaseException:
         _unmake(judge, place, worktree, start=start, before=tip)
         raise

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import PIN_PREFIX, CommitId
@@ -34,7 +35,9 @@ def pin_verified(judge: Judge, graph: str, slug: str, commit: CommitId) -> str:
     tips = read_refs(judge.facts.common_dir, [f"{PIN_PREFIX}/{graph}/{TIPS_SLUG}"])
     known = [record.worktree.base] if record is not None else [oid for oid in tips.values() if judge.commit(oid)]
     secure(judge, known, commit)
+    crash_point("pin.secured")
     name = pin(judge, graph, slug, kind="verified", commit=commit)
+    crash_point("pin.made")
     sync_ref(judge, name)
     return name
 

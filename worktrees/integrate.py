@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.history import BASE_NAME, needed, read_complete_history
 from coordinate_agents.worktrees.judge import Judge
@@ -38,6 +39,7 @@ def integrate(
     made = fold(judge, reduced, base=base, known=history.commits, resolutions=resolutions)
     if isinstance(made, MergeConflict):
         return made
+    crash_point("fold.made")
     if len(reduced) > 1:
         pin(judge, graph, INTEGRATION_SLUG, kind="kept", commit=made.commit)
     merged = tuple(head for head in reduced if (head.name, head.commit) != (BASE_NAME, base))
@@ -65,9 +67,11 @@ def copy_strictly(judge: Judge, base: CommitId, commits: Sequence[CommitId]) -> 
         wrong = set(objects) - _indexed(index, judge.facts.object_format)
         if wrong:
             raise _corrupt(f"object {min(wrong)} has other content than its name says")
+        crash_point("copy.packed")
         # The index goes last: a pack without one is not looked at.
-        for path in (pack, index):
-            path.replace(store / path.name)
+        pack.replace(store / pack.name)
+        crash_point("copy.half")
+        index.replace(store / index.name)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -22,6 +22,7 @@ from coordinate_agents.worktrees import commit_writer
 from coordinate_agents.worktrees.cat_file import ObjectName, ObjectReader
 from coordinate_agents.worktrees.commit_objects import CommitReader
 from coordinate_agents.worktrees.commit_writer import CommitWriter, RefusedCommitError
+from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.files import ensure_text, identity, read_regular
 from coordinate_agents.worktrees.frozen import Frozen
@@ -43,7 +44,7 @@ from coordinate_agents.worktrees.plain_files import PlainFiles
 from coordinate_agents.worktrees.ref_changes import RefChanger, RefusedError
 from coordinate_agents.worktrees.tree_objects import TreeReader
 
-# A temporary index that a killed process left is removed by the next one that opens the judge after this time.
+# What a killed process left (a temporary index, a half-made judge) is removed by the next one after this time.
 _STALE_S: Final = 24 * 3600.0
 
 
@@ -246,8 +247,10 @@ class Judge:
         for name, text in self._fixed_files().items():
             (draft / name).write_bytes(text)
         _copy_shallow(self.facts.common_dir, draft)
+        crash_point("judge.drafted")
         try:
             draft.rename(self.git_dir)
+            crash_point("judge.moved")
         except OSError:
             shutil.rmtree(draft, ignore_errors=True)
             if not Path(self.git_dir, "HEAD").exists():
@@ -279,7 +282,8 @@ class Judge:
     def _sweep(self) -> None:
         tmp = Path(self.git_dir, "tmp")
         tmp.mkdir(mode=0o700, exist_ok=True)
-        for entry in tmp.iterdir():
+        drafts = Path(self.git_dir).parent.glob("judge.*")
+        for entry in (*tmp.iterdir(), *drafts):
             with contextlib.suppress(OSError):
                 if entry.lstat().st_mtime < time.time() - _STALE_S:
                     shutil.rmtree(entry, ignore_errors=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from coordinate_agents.worktrees import ownership
+from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.files import remove_tree
 from coordinate_agents.worktrees.judge import Judge
@@ -36,6 +37,7 @@ def pristine(judge: Judge, graph: str, slug: str, commit: CommitId, *, root: str
         except BaseException:
             undo(judge, place, worktree)
             raise
+    crash_point("pristine.registered")
     try:
         lay_out(judge, worktree, commit, frozen=frozen)
     except BaseException:
@@ -43,6 +45,7 @@ def pristine(judge: Judge, graph: str, slug: str, commit: CommitId, *, root: str
             undo(judge, place, worktree)
         raise
     ownership.write_record(judge.facts, graph, place.slug, Record(worktree, "ready"))
+    crash_point("pristine.ready")
     return worktree
 
 
@@ -57,10 +60,12 @@ def remove_pristine(judge: Judge, worktree: Worktree) -> None:
             raise _refused(worktree, wrong)
     if not remove_tree(worktree.path, (worktree.device, worktree.inode)):
         raise _refused(worktree, "its folder was replaced by another one")
+    crash_point("pristine.removed")
     with repository_lock(judge.facts.state_dir):
         # A crash between the folder and here leaves a registration that its nonce proves ours: the next call takes it.
         if not ownership.remove_registration(judge.facts, worktree):
             raise _refused(worktree, "its registration is no longer locked by the Runtime")
+        crash_point("pristine.unregistered")
         ownership.forget_record(judge.facts, path.parent.parent.name, _RECORD + path.name)
         # Under the lock: another start must not lose the folder that it is about to use.
         remove_empty_parents(path, count=3)

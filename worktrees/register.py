@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from coordinate_agents.worktrees import ownership
+from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.files import identity, read_regular, remove_tree
 from coordinate_agents.worktrees.git import GitResult
@@ -72,8 +73,10 @@ def reserve(
     make_private_folders(path.parent)
     draft = Worktree(place.path, "", branch, base, nonce or fresh_nonce(), 0, 0)
     ownership.write_record(judge.facts, place.graph, place.slug, Record(draft, "making", target=target))
+    crash_point("tree.reserving")
     try:
         path.mkdir(mode=0o700)
+        crash_point("tree.folder")
     except OSError as error:
         ownership.forget_record(judge.facts, place.graph, place.slug)
         raise WorktreeError("WORKTREE_CONFLICT", f"{place.path} cannot be made: {error.strerror}.") from error
@@ -81,6 +84,7 @@ def reserve(
     assert found is not None
     made = replace(draft, device=found[0], inode=found[1])
     ownership.write_record(judge.facts, place.graph, place.slug, Record(made, "making", target=target))
+    crash_point("tree.reserved")
     return made
 
 

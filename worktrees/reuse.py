@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from coordinate_agents.worktrees import dirty, ownership, pins
+from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.examine import reread
 from coordinate_agents.worktrees.files import identity, read_regular
@@ -131,15 +132,20 @@ def reuse_worktree(judge: Judge, plan: Plan, record: Record) -> Taken:
     """Put an owned worktree back on its branch at the start; everything that it alone held is pinned first."""
     facts, place, start, worktree = judge.facts, plan.place, plan.start, record.worktree
     pins.keep(judge, place.graph, place.slug, worktree)
+    crash_point("reuse.kept")
     on_disk, target = record.before, record.target
     if record.stage == "ready":
         on_disk, target = locate(facts, worktree).head or "", start
     now = Record(replace(worktree, base=plan.base), "making", before=on_disk, target=target, next_nonce=plan.nonce)
     ownership.write_record(facts, place.graph, place.slug, now)
+    crash_point("reuse.recorded")
     again = ownership.renew_nonce(facts, now.worktree, plan.nonce)
+    crash_point("reuse.renewed")
     before = read_ref(facts.common_dir, place.ref)
     set_branch(judge, place, start, own_admin=worktree.admin_name)
+    crash_point("reuse.branch")
     judge.user_git("symbolic-ref", "HEAD", place.ref, git_dir=ownership.admin_dir(facts, worktree))
+    crash_point("reuse.head")
     earlier = replace(now, worktree=again) if target != start else None
     return Taken(again, is_new=False, branch_before=before, on_disk=on_disk, earlier=earlier)
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -34,6 +35,7 @@ from coordinate_agents.graph.store.blobs import Blobs
 from coordinate_agents.graph.store.inbox import RequestInbox
 from coordinate_agents.graph.store.lease import Lease
 from coordinate_agents.graph.store.rows import RequestResult
+from coordinate_agents.sessions.errors import SessionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +94,14 @@ async def _run(engine: Engine, inbox: RequestInbox, request: DriveRequest) -> En
         await leaving.wait_for_second_thought()
         group.cancel_scope.cancel()
     ending, stops = leaving.ending, leaving.stops
+    refused: Mapping[SubtaskId, SessionError] = {}
     if ending == "stopped" or (request.stop_on_exit and ending in ("interrupted", "deadline")):
         reason = str(stops[0].data.get("reason", "stopped")) if stops else f"stopped: graph-run ended ({ending})"
-        await stop_all(context, reason=reason)
+        refused = await stop_all(context, reason=reason)
     for row in stops:
-        inbox.answer(RequestResult(row.id, "accepted", "every Session of the graph was closed"))
+        told = "; ".join(f"{subtask}: {error.message}" for subtask, error in sorted(refused.items()))
+        outcome: Literal["accepted", "refused"] = "refused" if told else "accepted"
+        inbox.answer(RequestResult(row.id, outcome, told or "every Session of the graph was closed"))
     return ending
 
 

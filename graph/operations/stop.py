@@ -1,6 +1,7 @@
 """graph-stop: close the Sessions that the Runtime owns, by the driver if there is one, else under the lease."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import anyio
@@ -17,6 +18,7 @@ from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.stopping import stop_all
 from coordinate_agents.graph.store.lease import Lease, holder
 from coordinate_agents.graph.store.requests import submit
+from coordinate_agents.sessions.errors import SessionError
 
 # Closing takes up to the bound of one Session; a driver that needs longer has recorded the request.
 _STOP_WAIT_S = 15.0
@@ -42,9 +44,11 @@ def execute(runtime: Runtime, request: Request) -> Result:
     if answer is None and not request.drain:
         lease = Lease.acquire(runtime.store, row.id, purpose="graph-stop")
         try:
-            anyio.run(_stop, runtime, row.id, lease.generation, subtask, reason)
+            refused = anyio.run(_stop, runtime, row.id, lease.generation, subtask, reason)
         finally:
             lease.release()
+        if refused:
+            raise _not_stopped(row.id, refused)
     data = status_of(runtime, row.id)
     data["stop"] = {"outcome": answer.outcome if answer is not None else "accepted"}
     return Result(data)
@@ -65,9 +69,24 @@ def _unanswered(runtime: Runtime, graph: str) -> GraphError:
     )
 
 
-async def _stop(runtime: Runtime, graph: str, generation: int, subtask: str | None, reason: str) -> None:
+def _not_stopped(graph: str, refused: Mapping[SubtaskId, SessionError]) -> GraphError:
+    first = next(iter(refused.values()))
+    return GraphError(
+        first.code,
+        f"{', '.join(sorted(refused))} of graph {graph} not stopped: {first.message}",
+        kept="what else ran was stopped; these count as running",
+        next=first.next or f"coordinate-agents graph-status {graph}",
+        stage="stop",
+        facts={"taskId": graph},
+    )
+
+
+async def _stop(
+    runtime: Runtime, graph: str, generation: int, subtask: str | None, reason: str
+) -> Mapping[SubtaskId, SessionError]:
     context = open_context(runtime, graph, generation)
     engine = Engine(context, DriveOptions())
     engine.apply(DriveStarted(os.getpid()))
-    await stop_all(context, reason=reason, only=SubtaskId(subtask) if subtask is not None else None)
+    refused = await stop_all(context, reason=reason, only=SubtaskId(subtask) if subtask is not None else None)
     engine.apply(DriveEnded("stopped"))
+    return refused

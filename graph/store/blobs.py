@@ -9,6 +9,7 @@ import hashlib
 import os
 from pathlib import Path
 
+from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.errors import GraphError
 
 
@@ -47,6 +48,7 @@ class Blobs:
                 if durable:
                     file.flush()
                     os.fsync(file.fileno())
+            crash_point("blob.drafted")
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)

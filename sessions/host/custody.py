@@ -14,6 +14,7 @@ import time
 
 from coordinate_agents.sessions import cgroup as cgroups
 from coordinate_agents.sessions import process
+from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.drivers.base import Child
 from coordinate_agents.sessions.host.ending import Ending
 from coordinate_agents.sessions.host.output import Output
@@ -375,8 +376,10 @@ class Custody:
     # --- the end
 
     def _finish(self) -> None:
+        crash_point("host.over")
         self._drain()
         self._output.finish()
+        crash_point("host.drained")
         self._requests.ended()
         code = os.waitstatus_to_exitcode(self._status) if self._status is not None else None
         survivors = process.descendants(os.getpid(), process.every()) if self._reap() else []
@@ -393,8 +396,10 @@ class Custody:
         }
         cgroups.remove(self._cgroup)
         self._record.finish("exited", end)
+        crash_point("host.final")
         if self._server is not None:
             self._server.hide()  # at once: whoever sees the final record finds no socket
+            crash_point("host.hidden")
             self._server.broadcast({"event": "ended", "end": end})
             self._server.close(1.0)
 

@@ -16,6 +16,7 @@ import socket
 import sys
 import traceback
 
+from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.drivers import DRIVERS
 from coordinate_agents.sessions.host import main as host
 from coordinate_agents.sessions.plain import last_line, tail
@@ -42,14 +43,17 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, _reap)
     _warm()
+    crash_point("server.begun")
     gc.freeze()  # shared pages stay shared: the collector never writes into what is loaded now
     while True:
         request, descriptors, _, _ = socket.recv_fds(control, 1, 4)
         if not request:
             os._exit(0)
+        crash_point("server.asked")
         pid = os.fork()
         if pid == 0:
             _become_host(control, descriptors)
+        crash_point("server.forked")
         for descriptor in descriptors:
             os.close(descriptor)
         control.sendall(b"%d\n" % pid)

@@ -20,6 +20,7 @@ import time
 
 from coordinate_agents.sessions import cgroup
 from coordinate_agents.sessions import folder as folders
+from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.drivers import DRIVERS
 from coordinate_agents.sessions.drivers.base import Child, NoTerminal, Start
 from coordinate_agents.sessions.host.custody import Custody, Limits
@@ -40,6 +41,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     with os.fdopen(0, "rb", closefd=False) as file:
         spec = json.loads(file.read())
+    crash_point("host.begun")
     os.set_inheritable(spec["lock_fd"], False)
     ready = os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)
@@ -59,6 +61,7 @@ def _start(spec: dict[str, Any], umask: int, ready: int) -> Custody | None:
     folder = folders.open_folder(spec["folder"])
     record = Record(folder, spec["record"])
     record.host_started()
+    crash_point("host.recorded")
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     output = Output(
         folder,
@@ -83,6 +86,7 @@ def _start(spec: dict[str, Any], umask: int, ready: int) -> Custody | None:
         record.changed(cgroup=start.cgroup)  # before the child: whoever finds it without a host must know it
     try:
         custody.serve(spec["socket"], spec["token"])
+        crash_point("host.served")
         child = _spawn(record, spec["driver"], start)
     except (OSError, ValueError) as error:
         message = re.sub(r"\[Errno \d+\] ", "", str(error))
@@ -91,8 +95,11 @@ def _start(spec: dict[str, Any], umask: int, ready: int) -> Custody | None:
         record.finish("failed", end)
         _say(ready, {"ok": False, "error": message})
         return None
+    crash_point("host.spawned")
     custody.take(child, stdin)
+    crash_point("host.child")
     _say(ready, {"ok": True})
+    crash_point("host.ready")
     return custody
 
 

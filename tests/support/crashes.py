@@ -1,0 +1,183 @@
+"""Deaths at named points: what is run, where it dies, and what two ways to one end must have in common.
+
+A Story is a graph, its agents and the verb that is run. `told` is everything that must be the same whether or not
+something died on the way: refs, certificates, records, and what is on the disk. Commits stand as their trees, and
+certificates without durations and hashes, since these depend on the time.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from world import Done, World, git
+
+from coordinate_agents.graph import crashpoints as graph_points
+from coordinate_agents.sessions import crashpoints as session_points
+from coordinate_agents.worktrees import crashpoints as worktree_points
+
+CRASH_VARIABLE: Final = graph_points.CRASH_VARIABLE
+POINTS: Final = (*graph_points.POINTS, *worktree_points.POINTS, *session_points.POINTS)
+# What a process that was killed may leave: a few bytes that a later start removes after a day, and that nobody reads.
+DRAFTS: Final = re.compile(
+    r"sessions/[^/]+/\.[^/]+|blobs/../\.[^/]+|judge/tmp/.*|judge\.[0-9a-f]+(/.*)?|worktrees/.*/[^/]+\.json\.[0-9a-f]+"
+)
+
+# a leaves its work uncommitted, b is checked in a fresh checkout too, c starts from a merge of both.
+_PLAN: Final = """
+id: plan
+checks: [{name: own-file, run: [sh, -c, 'test -f "f-$COORDINATE_AGENTS_SUBTASK" || test -f f-c']}]
+subtasks:
+  - {id: a, spec: x, agent: leaves, commit: runtime}
+  - {id: b, spec: x, checks: [{name: fresh, run: [test, -f, README.md], checkIn: pristine}]}
+  - {id: c, dependsOn: [a, b], spec: x}
+"""
+_SETUP: Final = "setup: [{run: [sh, -c, 'test -f README.md']}]\n"
+_PLAIN: Final = "id: plan\nsubtasks: [{id: a, spec: x}, {id: b, spec: x, dependsOn: a}]\n"
+_LOST: Final = "id: plan\nsubtasks: [{id: a, agent: lost, spec: x}]\n"
+
+# An agent that finds an earlier one of its subtask alive says "overlap".
+_START: Final = """
+for pid in $(grep "^start $S " "$FAKE_LOG" | cut -d ' ' -f 4); do
+    # A killed agent stays as a zombie until init takes note of it; it does nothing any more.
+    case $(ps -o stat= -p "$pid") in '' | Z*) ;; *) echo "overlap $S 0 $pid x" >>"$FAKE_LOG" ;; esac
+done
+echo "start $S $COORDINATE_AGENTS_ATTEMPT $$ $PWD" >>"$FAKE_LOG"
+"""
+_END: Final = 'echo "end $S $COORDINATE_AGENTS_ATTEMPT $$ $PWD" >>"$FAKE_LOG"\n'
+_WRITES: Final = 'echo "$S" >"f-$S"\n'
+_COMMITS: Final = 'git add .; git diff --cached --quiet || git commit -qm "work of $S"\n'
+# Its host is gone the first time, and the agent with it.
+_LOSES: Final = 'if [ "$COORDINATE_AGENTS_ATTEMPT" = 1 ]; then kill -9 $PPID; sleep 60; fi\n'
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """`prepare` brings a fresh world to where `graph-run PLAN --integrate` is told; `runs` of them make it whole."""
+
+    name: str
+    plan: str
+    prepare: Callable[[World], None]
+    runs: int = 1
+
+    def run(self, world: World) -> Done:
+        return world.run("graph-run", world.graph(self.plan), "--integrate")
+
+    def run_dying(self, world: World, point: str) -> Done:
+        """The same with a death at the point; hosts that are started then die at theirs, too."""
+        world.environment[CRASH_VARIABLE] = point
+        try:
+            return self.run(world)
+        finally:
+            del world.environment[CRASH_VARIABLE]
+
+    def finish(self, world: World) -> Done:
+        """Run it until it is whole: as often as the undisturbed story needs."""
+        for _ in range(self.runs - 1):
+            self.run(world)
+        return self.run(world)
+
+
+def _agents(world: World) -> None:
+    world.configure(
+        {
+            "one": (world.agent(_START + _WRITES + _COMMITS + _END, "commits"),),
+            "leaves": (world.agent(_START + _WRITES + _END, "leaves"),),
+            "lost": (world.agent(_START + _LOSES + _WRITES + _COMMITS + _END, "loses"),),
+        }
+    )
+
+
+def _with_setup(world: World) -> None:
+    _agents(world)
+    config = world.home / ".config" / "coordinate-agents" / "config.yaml"
+    config.write_text(config.read_text() + _SETUP)
+
+
+def _undone(world: World) -> None:
+    """A whole run whose integration the user set back in its own worktree: the next run publishes it again."""
+    _with_setup(world)
+    done = WHOLE.run(world)
+    assert done.code == 0, str(done)
+    git(Path(world.status("plan")["integration"]["worktree"]), "reset", "-q", "--hard", "main")
+
+
+WHOLE: Final = Story("whole", _PLAN, _with_setup)
+PLAIN: Final = Story("plain", _PLAIN, _agents)
+LOST: Final = Story("lost", _LOST, _agents, runs=2)
+UNDONE: Final = Story("undone", _PLAN, _undone)
+STORIES: Final = {story.name: story for story in (WHOLE, PLAIN, LOST, UNDONE)}
+
+
+def told(world: World) -> dict[str, Any]:
+    """What two ways to the same end have in common."""
+    data = world.status("plan")
+    trees = _trees(world)
+    state = world.root / ".git" / "coordinate-agents"
+    return {
+        "graph": data["graph"]["state"],
+        "subtasks": {item["id"]: item["state"] for item in data["subtasks"]},
+        "integration": (data["integration"]["state"], trees[data["integration"]["commit"]]),
+        "refs": {name: trees[oid] for name, oid in _refs(world) if "/kept-" not in name},
+        "certificates": {item["subtask"]: item for item in _certificates(state, trees)},
+        "holds": world.run("graph-verify", "plan", "--json").data["holds"],
+        "worktrees": sorted("/".join(path.parts[-2:]) for path in world.worktrees.glob("*/*/*")),
+        "registered": sorted(path.name for path in (world.root / ".git" / "worktrees").iterdir()),
+        "recorded": sorted(path.name for path in (state / "worktrees" / "plan").glob("*.json")),
+        "agents": sorted({line[1] for line in world.log_lines() if line[0] == "end"}),
+        "overlaps": [line for line in world.log_lines() if line[0] == "overlap"],
+        "files": world.files("coordinate-agents/plan/integration"),
+        "left": sorted(name for name in _hidden(state) if not DRAFTS.fullmatch(name)),
+    }
+
+
+def attempts(world: World) -> dict[str, int]:
+    return {item["id"]: item["attempt"] for item in world.status("plan")["subtasks"]}
+
+
+def _refs(world: World) -> Iterator[tuple[str, str]]:
+    for line in git(world.root, "for-each-ref", "--format=%(refname) %(objectname)").splitlines():
+        name, oid = line.split()
+        # The name of a user's tip is its commit, which depends on the time.
+        yield re.sub(r"\+tips/[0-9a-f]+", "+tips/" + git(world.root, "rev-parse", f"{oid}^{{tree}}"), name), oid
+
+
+def _trees(world: World) -> dict[str, str]:
+    """Commit → tree, of every commit that a ref reaches."""
+    lines = git(world.root, "log", "--all", "--format=%H %T").splitlines()
+    return dict(line.split() for line in lines)
+
+
+def _certificates(state: Path, trees: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """The newest of each subtask last, with trees for commits and without what depends on the time."""
+    for path in sorted((state / "blobs").glob("*/*"), key=lambda path: path.stat().st_mtime_ns):
+        try:
+            found = json.loads(path.read_bytes())
+        except ValueError:
+            continue
+        if "certificate" in path.name or "gitVersion" not in found:
+            continue
+        text = json.dumps({name: value for name, value in found.items() if name not in ("attempt", "previousEvent")})
+        for commit, tree in trees.items():
+            text = text.replace(commit, tree).replace(commit[:12], tree[:12])
+        statement = json.loads(text)
+        for check in statement["checks"]:
+            del check["durationMs"]
+        for needed in statement["prerequisites"]:
+            del needed["certificate"]
+        yield statement
+
+
+def _hidden(state: Path) -> Iterator[str]:
+    """Everything below the state folder whose name is not one of the known, finished things."""
+    known = re.compile(
+        r"state\.(db|id|lock)|git\.lock|leases/[^/]+\.lock|worktrees/plan/[^/]+\.(json|lock)|blobs/../[0-9a-f]{64}"
+        r"|sessions/[^/]+/(host\.err|output\.log|token|record\.json|alive|prompt\.md)"
+        r"|judge/(config|HEAD|frozen\.json|frozen/.*|objects/.*)"
+    )
+    for path in state.rglob("*"):
+        name = str(path.relative_to(state))
+        if path.is_file() and not known.fullmatch(name):
+            yield name
