@@ -195,7 +195,10 @@ class Judge:
         return found.oid if found is not None else None
 
     def tree_of(self, commit: str) -> str:
-        """The tree of a commit. Raises: WorktreeError when there is no such commit."""
+        """The tree of a commit, as it was read once. Raises: WorktreeError when there is no such commit."""
+        known = self.commits.read(commit)
+        if known is not None:
+            return known.tree
         found = self.look_up(f"{commit}^{{tree}}")
         if found is None:
             raise WorktreeError("INTERNAL_ERROR", f"Commit {commit} does not exist in this repository.")

@@ -63,7 +63,7 @@ def is_intact(facts: RepositoryFacts, worktree: Worktree) -> str | None:
     if os.path.realpath(path) != worktree.path:
         return LINKED
     admin = admin_dir(facts, worktree)
-    linked = linked_admin(worktree.path)
+    linked = linked_admin(worktree.path, expected=admin)
     if linked is None:
         return "its .git file is missing or is not a link file"
     if linked != admin:
@@ -100,11 +100,16 @@ def registration_problem(facts: RepositoryFacts, worktree: Worktree) -> str | No
     return None
 
 
-def linked_admin(path: str) -> str | None:
-    """The admin folder that the `.git` file of a worktree names; None when it is no link file."""
+def linked_admin(path: str, *, expected: str = "") -> str | None:
+    """The admin folder that the `.git` file of a worktree names; None when it is no link file.
+
+    Links in its name are resolved, unless it is the `expected` one letter by letter.
+    """
     text = _line(Path(path, ".git"))
     if text is None or not text.startswith("gitdir: "):
         return None
+    if text == f"gitdir: {expected}":
+        return expected
     return os.path.realpath(Path(path, text.removeprefix("gitdir: ")))
 
 

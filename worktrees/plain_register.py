@@ -8,6 +8,7 @@ sparse checkouts, shared permissions, relative links, bare repositories, extensi
 """
 
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -102,7 +103,22 @@ def _is_registered(facts: RepositoryFacts, worktree: Worktree) -> bool:
         admins = [entry.path for entry in os.scandir(Path(facts.common_dir, "worktrees"))]
     except FileNotFoundError:
         return False
-    return any(read_regular(Path(admin, "gitdir")) == wanted for admin in admins)
+    return any(_names(f"{admin}/gitdir", wanted) for admin in admins)
+
+
+def _names(path: str, wanted: bytes) -> bool:
+    """Whether the `gitdir` file holds this."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return _gitdir(path, (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)) == wanted
+
+
+@functools.lru_cache(maxsize=4096)
+def _gitdir(path: str, _mark: tuple[int, int, int, int]) -> bytes | None:
+    """The content of the file with this inode, size and times: each is asked about at every start."""
+    return read_regular(Path(path))
 
 
 def _write_admin(draft: Path, facts: RepositoryFacts, worktree: Worktree, tip: CommitId) -> None:

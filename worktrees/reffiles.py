@@ -27,7 +27,9 @@ _MAX_SYMREFS: Final = 5
 _MAX_VALUES: Final = 200_000
 # Longer than a step of the clock by which file systems stamp (4 to 10 ms on common kernels; 2 s nowhere we run).
 _SETTLED_NS: Final = 100_000_000
-_values: dict[str, tuple[tuple[int, int, int, int], CommitId]] = {}
+_Mark = tuple[int, int, int, int]
+_values: dict[str, tuple[_Mark, CommitId]] = {}
+_folders: dict[str, tuple[_Mark, tuple[tuple[str, bool], ...]]] = {}
 _OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _ODD: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")
 
@@ -165,46 +167,61 @@ def _is_odd(name: str) -> bool:
 def _loose_refs(common: Path, prefix: str, without: Collection[str] = ()) -> Iterator[tuple[str, CommitId]]:
     """Loose refs below the prefix; the value of a symbolic or broken one is empty.
 
-    Asked for several times a subtask, with several refs for each subtask: a file that is the same by inode, size and
-    both times is not read again, and no path objects are made.
+    Asked for several times a subtask, with several refs for each subtask: a folder or file that is the same by inode,
+    size and both times is not read again, and no path objects are made.
     """
     top = str(common)
     folders = [prefix.rstrip("/")]
     while folders:
         folder = folders.pop()
-        try:
-            with os.scandir(f"{top}/{folder}") as listed:
-                entries = list(listed)
-        except OSError:
-            continue  # it was removed with its last ref since its parent was listed
-        for entry in entries:
-            name = f"{folder}/{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
+        for entry, is_folder in _listed(f"{top}/{folder}"):
+            name = f"{folder}/{entry}"
+            if is_folder:
                 if name not in without:
                     folders.append(name)
-            elif not entry.name.endswith(".lock") and (value := _loose_value(entry)) is not None:
+            elif not entry.endswith(".lock") and (value := _loose_value(f"{top}/{name}")) is not None:
                 yield name, value
 
 
-def _loose_value(entry: "os.DirEntry[str]") -> CommitId | None:
+def _listed(folder: str) -> tuple[tuple[str, bool], ...]:
+    """Names in a folder, and whether each is a folder itself. Empty when it was removed with its last ref."""
+    try:
+        now = os.stat(folder)  # noqa: PTH116
+        mark = (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
+        known = _folders.get(folder)
+        if known is not None and known[0] == mark:
+            return known[1]
+        with os.scandir(folder) as listed:
+            names = tuple((entry.name, entry.is_dir(follow_symlinks=False)) for entry in listed)
+    except OSError:
+        return ()
+    # A name that comes or goes changes the folder's times; a file that is written in place is seen by its own.
+    if time.time_ns() - now.st_ctime_ns > _SETTLED_NS:
+        if len(_folders) >= _MAX_VALUES:
+            _folders.clear()
+        _folders[folder] = (mark, names)
+    return names
+
+
+def _loose_value(path: str) -> CommitId | None:
     """What a loose ref's file holds, empty when it is no object id; None when the file is gone (packed or deleted)."""
     try:
-        now = entry.stat(follow_symlinks=False)
+        now = os.lstat(path)
     except OSError:
         return None
     mark = (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
-    known = _values.get(entry.path)
+    known = _values.get(path)
     if known is not None and known[0] == mark:
         return known[1]
-    text = (read_small(Path(entry.path)) or "").strip()
-    if not text and not os.path.lexists(entry.path):
+    text = (read_small(Path(path)) or "").strip()
+    if not text and not os.path.lexists(path):
         return None
     value = text if _OID.fullmatch(text) else ""
     # A file that changed a moment ago may change again within the clock's step and look the same.
     if time.time_ns() - now.st_ctime_ns > _SETTLED_NS:
         if len(_values) >= _MAX_VALUES:
             _values.clear()
-        _values[entry.path] = (mark, value)
+        _values[path] = (mark, value)
     return value
 
 

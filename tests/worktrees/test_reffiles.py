@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from repos import commit_file, git, make_repo
@@ -138,6 +139,43 @@ def test_ref_that_was_packed_or_deleted_after_a_look_is_right(tmp_path: Path) ->
 
 
 HIDDEN = ("refs/coordinate-agents", "refs/heads/coordinate-agents")
+
+
+def test_names_that_come_and_go_after_a_look_are_seen_though_listings_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo = make_repo(tmp_path / "repo")
+    oid = git(repo, "rev-parse", "HEAD")
+    other = commit_file(repo, "more", "more\n")
+    common, top = repo / ".git", repo / ".git/refs/heads/x"
+    git(repo, "update-ref", "refs/heads/x/one", oid)
+    git(repo, "update-ref", "refs/heads/x/sub/two", oid)
+    settle(top / "sub" / "two")
+    lists: list[str] = []
+    real = os.scandir
+
+    def scandir(path: str) -> Any:
+        lists.append(path)
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    first = {"refs/heads/x/one": oid, "refs/heads/x/sub/two": oid}
+    assert read_refs(common, "refs/heads/x/") == first
+    assert len(lists) == 2
+    assert read_refs(common, "refs/heads/x/") == first
+    assert len(lists) == 2
+
+    (top / "one").write_text(f"{other}\n")
+    assert read_refs(common, "refs/heads/x/") == first | {"refs/heads/x/one": other}
+    git(repo, "update-ref", "refs/heads/x/sub/three", oid)
+    assert "refs/heads/x/sub/three" in read_refs(common, "refs/heads/x/")
+    git(repo, "update-ref", "-d", "refs/heads/x/sub/two")
+    git(repo, "update-ref", "-d", "refs/heads/x/sub/three")
+    assert read_refs(common, "refs/heads/x/") == {"refs/heads/x/one": other}
+    (top / "sub").mkdir(exist_ok=True)
+    (top / "sub").rmdir()
+    git(repo, "update-ref", "refs/heads/x/sub", oid)
+    assert read_refs(common, "refs/heads/x/") == {"refs/heads/x/one": other, "refs/heads/x/sub": oid}
 
 
 def test_all_refs_are_those_that_git_lists_symbolic_ones_too(repo: Path) -> None:
