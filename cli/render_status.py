@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from coordinate_agents.cli.layout import cell, cut, short, span, table, width
+from coordinate_agents.graph.states import IDLE_LIFE_S
 from coordinate_agents.graph.text import counted
 
 PROGRAM: Final = "coordinate-agents"
@@ -26,6 +27,7 @@ def status(data: Mapping[str, Any]) -> list[str]:
     if data.get("frontier"):
         lines += ["", _counts(data["frontier"])]
     lines += _integration(data.get("integration"))
+    lines += _idle_sessions(graph["id"], data.get("subtasks") or ())
     lines += _next(data)
     return lines
 
@@ -115,6 +117,16 @@ def _integration(integration: Mapping[str, Any] | None) -> list[str]:
     if integration["worktree"]:
         lines.append(f"  {cell(integration['worktree'])}")
     return lines
+
+
+def _idle_sessions(graph: str, subtasks: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Agents whose process stayed after its turn, and how to close them."""
+    names = [str(each["id"]) for each in subtasks if (each.get("session") or {}).get("state") == "idle"]
+    if not names:
+        return []
+    who = cell(", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else ""))
+    life = f"each ends by itself after {IDLE_LIFE_S / 3600:g} h"
+    return [f"idle, kept for rework: {who}; {life}. Close: {PROGRAM} graph-stop {graph}"]
 
 
 def _next(data: Mapping[str, Any]) -> list[str]:

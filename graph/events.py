@@ -137,7 +137,10 @@ class SetupDone:
 
 @dataclass(frozen=True, slots=True)
 class SessionStarting:
-    """The intent to start a Session, before any process exists. `is_told`: `feedback` is what a person said."""
+    """The intent to start a turn, before any process exists, or (`reused`) in the process of the turn before.
+
+    `is_told`: `feedback` is what a person said. `why`: what kept a process that had stayed from being used.
+    """
 
     subtask: SubtaskId
     session: str
@@ -146,6 +149,8 @@ class SessionStarting:
     command: tuple[str, ...] = ()
     feedback: str = ""
     is_told: bool = False
+    reused: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +191,12 @@ class PhaseChanged:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """The agent process ended. `kept`: commits that were pinned; `summary`: what the agent said it delivered.
+    """The turn ended. `kept`: commits that were pinned; `summary`: what the agent said it delivered.
 
-    `cause` beside those of a Session's end: submitted, idle-prompt (the turn of a program that stays is over, and it
-    was closed); input (nobody answered), login, not-ready. `code`: RATE_LIMITED, QUOTA_EXHAUSTED, AUTH_REQUIRED, as
-    read from the output, with the line and the time at which to come back.
+    `stays`: its process lives on, idle, and can take another turn; else it ended. `cause` beside those of a Session's
+    end: submitted, idle-prompt (the turn of a program that stays is over); input (nobody answered), login, not-ready.
+    `code`: RATE_LIMITED, QUOTA_EXHAUSTED, AUTH_REQUIRED, as read from the output, with the line and the time at which
+    to come back.
     """
 
     subtask: SubtaskId
@@ -209,6 +215,20 @@ class TurnEnded:
     code: str | None = None
     line: str = ""
     retry_at: float | None = None
+    stays: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionClosed:
+    """A Session that had stayed open after its turn is closed, or was found ended.
+
+    While `survivors` of its tree are left it counts as open.
+    """
+
+    subtask: SubtaskId
+    session: str
+    reason: str
+    survivors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,6 +409,7 @@ TaskEvent = (
     | SessionAdopted
     | PhaseChanged
     | TurnEnded
+    | SessionClosed
     | CommitMade
     | VerificationStarted
     | CommandStarting

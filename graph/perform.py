@@ -42,6 +42,7 @@ from coordinate_agents.graph.model import SubtaskId, slug
 from coordinate_agents.graph.ref_snapshots import put_refs
 from coordinate_agents.graph.shared import record_shared
 from coordinate_agents.graph.snapshot import INTERRUPTED, TaskRun, heads_of
+from coordinate_agents.graph.staying import let_go, require_closed
 from coordinate_agents.sessions.errors import HostDiedError, SessionError
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import Base, Head, MergeConflict, SharedState
@@ -58,6 +59,7 @@ _FINAL_CODES = frozenset(
         "WORKTREE_CONFLICT",
         "REPOSITORY_UNSUPPORTED",
         "DISK_FULL",
+        "SESSION_CLOSE_FAILED",
     }
 )
 
@@ -72,13 +74,14 @@ async def perform(context: Context, effect: Effect) -> Event:
                 return integration_failed(error)
         case _:
             try:
-                return await _perform_task(context, effect)
+                return await let_go(context, await _perform_task(context, effect))
             except HostDiedError as error:
                 return await _interrupted(context, effect.subtask, error)
             except (WorktreeError, SessionError, GraphError) as error:
                 if isinstance(error, GraphError) and error.code in _ENDS_THE_DRIVE:
                     raise
-                return AttemptFailed(effect.subtask, failure_of(error), is_final=error.code in _FINAL_CODES)
+                failed = AttemptFailed(effect.subtask, failure_of(error), is_final=error.code in _FINAL_CODES)
+                return await let_go(context, failed)
 
 
 async def _interrupted(context: Context, subtask: SubtaskId, error: HostDiedError) -> Event:
@@ -120,6 +123,7 @@ async def _perform_task(context: Context, effect: TaskEffect) -> Event:
 
 async def _make_base(context: Context, subtask: SubtaskId) -> Event:
     """Snapshot the user's refs, keep their tips, fix the base. A later attempt in a kept worktree keeps its base."""
+    await require_closed(context, subtask, "another attempt starts")
     run, task = context.run(subtask), context.task(subtask)
     heads = heads_of(context.snapshot, task.depends_on)
     looked = await context.call(_look_and_make, context, run, heads)

@@ -406,6 +406,14 @@ class Agents(Protocol):
         """The prompt of a Session whose delivery is paste: to be typed, once."""
         ...
 
+    def next_turn(self, session_id: SessionId, prompt: str, *, turn: int) -> None:
+        """Lay out the prompt of a further turn, to be typed; what the turn before submitted is set aside."""
+        ...
+
+    def says_idle(self, agent: ResolvedAgent) -> bool:
+        """Whether patterns tell when its turn is over; without them only silence does."""
+        ...
+
     def shown(self, output: str, *, columns: int, rows: int) -> str:
         """The last lines of the screen that the end of the raw output draws, as a person would read them."""
         ...

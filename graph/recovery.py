@@ -48,13 +48,18 @@ def decide(run: TaskRun, facts: SessionFacts | None) -> Decision:
         return GoOn(continue_run(run))
     record = facts.record
     match facts.liveness:
-        case "absent" if run.stage == "session":
+        case "absent" if run.stage == "session" and not run.is_reused:
             # The intent was recorded, no host was made: the start is simply done now.
             return GoOn(continue_run(run))
-        case "absent":
+        case "absent" if not run.is_reused or run.stage == "turn":
             return Record(TaskStopped(run.id, f"{INTERRUPTED}: its Session's record is gone"))
         case "foreign":
             return Leave("its Session was started on another machine")
+        case "unreachable" if run.stage == "session" and run.is_reused:
+            return Leave("its Session's host does not answer")
+        case _ if run.stage == "session" and run.is_reused:
+            # Nobody knows how far the start of the further turn came: it is begun anew, in that process or another.
+            return GoOn(continue_run(run))
         case _ if run.stage == "session" and run.session is not None:
             child = record.child.pid if record and record.child else None
             host = record.host.pid if record and record.host else None

@@ -29,9 +29,11 @@ class TaskRun:
     fix turns of this attempt and those that a refusing service cost (`free_turns`). `stage` is the last step whose
     intent or result was recorded. `phase_since` and `started_at` are seconds since the epoch.
 
-    `external_session` is the agent's own conversation, `delivered` what is known of a typed prompt, `question` the kind
-    of what it asks. `can_go_on`: it has no slot and wants one. `limited_since`: its service refuses since then,
-    `limits` times in a row; cleared once a turn got through. `setup_nonce`: of the worktree in which setup is done.
+    `open_session` is the Session whose process stays open between turns, also after the subtask succeeded; `is_reused`:
+    the present turn is a further one of its process. `external_session` is the agent's own conversation, `delivered`
+    what is known of a typed prompt, `question` the kind of what it asks. `can_go_on`: it has no slot and wants one.
+    `limited_since`: its service refuses since then, `limits` times in a row; cleared once a turn got through.
+    `setup_nonce`: of the worktree in which setup is done.
 
     What persons decided: `is_fresh`: the next attempt starts from a fresh base and branch; `say`: their words in every
     first prompt until it succeeds; `told`: words for the next prompt, whichever it is; `is_told`: the last turn was
@@ -63,6 +65,8 @@ class TaskRun:
     command: tuple[str, ...] = ()
     feedback: str = ""
     turn_end: TurnEnded | None = None
+    open_session: str | None = None
+    is_reused: bool = False
     external_session: str | None = None
     delivered: str = ""
     question: str = ""

@@ -31,6 +31,7 @@ from coordinate_agents.graph.events import (
     IntegrationStarted,
     PhaseChanged,
     SessionAdopted,
+    SessionClosed,
     SessionStarted,
     SessionStarting,
     SetupDone,
@@ -222,6 +223,9 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
             return _phase_changed(run, event, time)
         case TurnEnded():
             return _turn_ended(run, event)
+        case SessionClosed(session=session, survivors=survivors):
+            # What is left of its tree still lives in the worktree.
+            return replace(run, open_session=None) if run.open_session == session and not survivors else run
         case CommitMade(commit=commit):
             return replace(run, head=commit)
         case VerificationStarted(by=by, waivers=waivers):
@@ -284,6 +288,7 @@ def _claimed(run: TaskRun, event: TaskClaimed, time: float) -> TaskRun:
         session=None,
         session_live=False,
         turn_end=None,
+        is_reused=False,
         command_session=None,
         command_marker=None,
         feedback="",
@@ -318,6 +323,7 @@ def _session_starting(run: TaskRun, event: SessionStarting, time: float) -> Task
         told=() if is_first or event.is_told else run.told,
         session_live=False,
         turn_end=None,
+        is_reused=event.reused,
         delivered="",
         verified_by="",
         waivers=(),
@@ -376,8 +382,9 @@ def _turn_ended(run: TaskRun, event: TurnEnded) -> TaskRun:
     return replace(
         run,
         session_live=False,
-        session_pid=None,
+        session_pid=run.session_pid if event.stays else None,
         turn_end=event,
+        open_session=event.session if event.stays else None,
         summary=event.summary or run.summary,
         external_session=event.external_session or run.external_session,
         limited_since=run.limited_since if is_limited else None,

@@ -1,6 +1,7 @@
 """One agent turn: start it, wait for its end, and say what an end that was not a success left behind."""
 
 import time
+from dataclasses import replace
 from typing import Final
 
 import anyio
@@ -23,9 +24,18 @@ from coordinate_agents.graph.machine import TURN_OVER
 from coordinate_agents.graph.model import SubtaskId, slug
 from coordinate_agents.graph.prompting import commit_by_of, prompt_of
 from coordinate_agents.graph.snapshot import INTERRUPTED, LIMIT_CODES, TaskRun
+from coordinate_agents.graph.staying import can_take_turn, require_closed
 from coordinate_agents.graph.watching import Watch
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import ResolvedAgent, SessionEnd, SessionId, TurnReading, TurnRequest
+from coordinate_agents.sessions.model import (
+    ResolvedAgent,
+    SessionFacts,
+    SessionId,
+    TurnFacts,
+    TurnLimits,
+    TurnReading,
+    TurnRequest,
+)
 
 # Trying again would meet the same screen.
 _FINAL_CODES = frozenset({"AUTH_REQUIRED", "AWAITING_INPUT", "QUOTA_EXHAUSTED"})
@@ -55,17 +65,99 @@ def resolve_agent(context: Context, run: TaskRun) -> ResolvedAgent:
     return found
 
 
+async def takes_turn(context: Context, run: TaskRun, agent: ResolvedAgent) -> bool:
+    """Whether a further turn would know this one: in the process that stayed, or because it can be taken up."""
+    if run.open_session is None:
+        return can_continue(run, agent)
+    facts = await context.sessions.look(SessionId(run.open_session))
+    return can_take_turn(facts) or can_continue(await _with_conversation(context, run, agent, facts), agent)
+
+
 async def open_session(context: Context, effect: OpenSession) -> Event:
-    """Resolve, write the prompt, record the intent, start the host."""
-    run, task = context.run(effect.subtask), context.task(effect.subtask)
-    worktree = run.worktree
-    assert worktree is not None
+    """The next turn in the process that stayed, where it is healthy; else in a new one, which takes the old one up."""
+    run = context.run(effect.subtask)
     agent = resolve_agent(context, run)
-    session, marker = context.session_id(run, effect.turn), context.new_nonce()
+    why = ""
+    if run.open_session is not None and effect.turn > 0:
+        facts = await context.sessions.look(SessionId(run.open_session))
+        if can_take_turn(facts):
+            try:
+                return await _next_turn(context, effect, agent, facts)
+            except SessionError as error:
+                facts, why = await context.sessions.look(SessionId(run.open_session)), error.message
+        why = why or f"its process is gone ({facts.liveness})"
+        run = await _with_conversation(context, run, agent, facts)
+    await require_closed(context, effect.subtask, why or "another process takes its turn")
+    return await _new_process(context, effect, run, agent, why)
+
+
+async def _next_turn(context: Context, effect: OpenSession, agent: ResolvedAgent, facts: SessionFacts) -> Event:
+    """Everything but the typing, which the watch does. Raises: SessionError when the process cannot take a turn."""
+    run, task = context.run(effect.subtask), context.task(effect.subtask)
+    assert run.open_session is not None and facts.record is not None
+    session = SessionId(run.open_session)
+    context.record(
+        SessionStarting(
+            run.id,
+            session,
+            effect.turn,
+            run.marker or "",
+            run.command,
+            effect.feedback,
+            is_told=effect.is_told,
+            reused=True,
+        )
+    )
+    crash_point("stay.intended")
+    prompt = prompt_of(
+        context,
+        context.run(run.id),
+        commit_by=commit_by_of(context, run, agent.commit_by),
+        nonce=context.new_nonce()[:12],
+        continues=True,
+    )
+    await context.call(context.agents.next_turn, session, prompt, turn=effect.turn)
+    limits = TurnLimits(timeout_s=task.timeout_s, idle_timeout_s=task.idle_timeout_s, on_idle=task.on_idle)
+    await context.sessions.begin_turn(session, limits)
+    crash_point("stay.begun")
+    child, host = facts.record.child, facts.record.host
+    return SessionStarted(run.id, session, pid=child.pid if child else None, host_pid=host.pid if host else None)
+
+
+async def _with_conversation(context: Context, run: TaskRun, agent: ResolvedAgent, facts: SessionFacts) -> TaskRun:
+    """The run with the conversation that the process named as it ended, where nobody knew it before."""
+    if run.external_session is not None or run.open_session is None or facts.record is None or not facts.record.end:
+        return run
+    reading = await context.call(
+        context.agents.reading,
+        agent,
+        SessionId(run.open_session),
+        marker=run.marker or "",
+        tail=facts.record.end.tail,
+        has_failed=False,
+        now=context.clock.now(),
+    )
+    return replace(run, external_session=reading.external_session)
+
+
+async def _new_process(context: Context, effect: OpenSession, run: TaskRun, agent: ResolvedAgent, why: str) -> Event:
+    """Write the prompt, record the intent, start the host."""
+    task, worktree = context.task(effect.subtask), run.worktree
+    assert worktree is not None
     continues = effect.turn > 0 and can_continue(run, agent)
+    if why and not continues and not effect.is_told:
+        raise SessionError(
+            "SESSION_NOT_HEALTHY",
+            f"{run.agent} could not be given the next turn: {why}, and its conversation cannot be taken up.",
+            kept=f"worktree {worktree.path} and branch {worktree.branch}",
+            next=f"coordinate-agents graph-inspect {context.graph_id} {run.id}",
+        )
+    session, marker = context.session_id(run, effect.turn), context.new_nonce()
     command = (agent.executable.path, *(agent.resume_args if continues and agent.resume_args else agent.args))
     context.record(
-        SessionStarting(run.id, session, effect.turn, marker, command, effect.feedback, is_told=effect.is_told)
+        SessionStarting(
+            run.id, session, effect.turn, marker, command, effect.feedback, is_told=effect.is_told, why=why[:500]
+        )
     )
     crash_point("session.intended")
     request = TurnRequest(
@@ -106,11 +198,13 @@ async def await_turn(context: Context, subtask: SubtaskId) -> Event:
     watch = Watch(context, subtask, agent)
     end = await watch.until_end()
     crash_point("turn.seen")
+    if isinstance(end, TurnFacts):
+        return await _stays(context, run, agent, watch, end)
     cause = watch.cause or end.cause
     has_failed = cause not in TURN_OVER and (cause != "exit" or end.exit_code != 0)
     if not has_failed:
         await watch.take_slot()
-    reading = await context.call(_reading, context, run, agent, end, has_failed=has_failed)
+    reading = await context.call(_reading, context, run, agent, end.tail, has_failed=has_failed)
     return TurnEnded(
         subtask,
         run.session,
@@ -127,6 +221,26 @@ async def await_turn(context: Context, subtask: SubtaskId) -> Event:
         code=reading.code,
         line=reading.line,
         retry_at=reading.retry_at,
+    )
+
+
+async def _stays(
+    context: Context, run: TaskRun, agent: ResolvedAgent | None, watch: Watch, facts: TurnFacts
+) -> TurnEnded:
+    """The turn is over and its process is idle."""
+    assert run.session is not None and watch.cause is not None
+    await watch.take_slot()
+    reading = await context.call(_reading, context, run, agent, facts.tail, has_failed=False)
+    return TurnEnded(
+        run.id,
+        run.session,
+        cause=watch.cause,
+        tail=facts.tail[-2000:],
+        log_path=facts.log_path,
+        duration_ms=facts.duration_ms,
+        summary=context.agents.submitted(SessionId(run.session)),
+        external_session=reading.external_session,
+        stays=True,
     )
 
 
@@ -150,7 +264,7 @@ def _known_agent(context: Context, run: TaskRun) -> ResolvedAgent | None:
 
 
 def _reading(
-    context: Context, run: TaskRun, agent: ResolvedAgent | None, end: SessionEnd, *, has_failed: bool
+    context: Context, run: TaskRun, agent: ResolvedAgent | None, tail: str, *, has_failed: bool
 ) -> TurnReading:
     if agent is None or run.session is None:
         return TurnReading()
@@ -159,7 +273,7 @@ def _reading(
         SessionId(run.session),
         marker=run.marker or "",
         known=run.external_session,
-        tail=end.tail,
+        tail=tail,
         has_failed=has_failed,
         now=context.clock.now(),
     )
@@ -175,6 +289,9 @@ async def explain_exit(context: Context, subtask: SubtaskId) -> Event:
     throttled = _throttled(context, run, turn)
     if throttled is not None:
         return throttled
+    if turn.cause == "not-ready" and run.is_reused and can_continue(run, resolve_agent(context, run)):
+        # The process that stayed takes no prompt any more; a new one takes its conversation up, at no fix turn's cost.
+        return PhaseChanged(subtask, "preparing", f"its process took no further prompt: {turn.error}"[:500])
     code, what = _cause(context, run, turn)
     message = f"{what}, {await _present(context, run)}."
     failure = Failure(

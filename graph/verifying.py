@@ -1,10 +1,11 @@
 """Verify one subtask: commit what the turn left, establish the eight facts in order, and judge.
 
-The agent has ended before this starts. Head is read once by the examination; every later step is about that hash, and
-the verdict names it. Nothing is decided here: `evidence` judges.
+The agent has ended before this starts, or stays and is idle. Head is read once by the examination; every later step
+is about that hash, and the verdict names it. Nothing is decided here: `evidence` judges.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from coordinate_agents.graph import evidence
 from coordinate_agents.graph.certifying import certificate_text
@@ -29,17 +30,29 @@ from coordinate_agents.graph.prompting import commit_by_of
 from coordinate_agents.graph.scope import outside
 from coordinate_agents.graph.shared import record_shared, repair_refs
 from coordinate_agents.graph.snapshot import TaskRun
-from coordinate_agents.graph.turns import can_continue, resolve_agent
+from coordinate_agents.graph.turns import resolve_agent, takes_turn
 from coordinate_agents.worktrees.model import CommitRequest, Examination, SharedState, branch_name
 
 _PATHS_SHOWN = 20
+# An agent that moves things each time its work is looked at is refused for that.
+MAX_LOOKS: Final = 3
 
 
 async def verify(context: Context, effect: Verify) -> Event:
     """TaskJudged about the head that was read."""
     subtask = effect.subtask
     context.record(VerificationStarted(subtask, effect.by))
-    continues = await _commit_leftovers(context, subtask)
+    for again in range(MAX_LOOKS - 1, -1, -1):
+        outcome, has_moved = await _look(context, subtask)
+        # An agent that stayed is idle, but nothing holds it: what it moved meanwhile is looked at anew.
+        if not (has_moved and again and context.run(subtask).open_session):
+            break
+    return outcome
+
+
+async def _look(context: Context, subtask: SubtaskId) -> tuple[Event, bool]:
+    """One verification, and whether something moved while it ran."""
+    await _commit_leftovers(context, subtask)
     crash_point("verify.committed")
     run, task = context.run(subtask), context.task(subtask)
     assert run.base is not None
@@ -62,7 +75,8 @@ async def verify(context: Context, effect: Verify) -> Event:
         checks = await run_checks(context, run, checks_of(context, task), seen)
         facts = (*facts, evidence.check_fact(checks, commit=seen.head), await _reread(context, run, seen, checks))
     verdict = evidence.judge(facts, commit=seen.head)
-    return await _judged(context, run, task, seen, checks, verdict, can_continue=continues)
+    has_moved = any(fact.number == 8 and fact.outcome == "failed" for fact in facts)
+    return await _judged(context, run, task, seen, checks, verdict), has_moved
 
 
 def _survey(context: Context, run: TaskRun) -> tuple[SharedState, Mapping[str, CommitId], Examination]:
@@ -77,14 +91,14 @@ def checks_of(context: Context, task: Task) -> tuple[Check, ...]:
     return (*context.snapshot.graph.checks, *task.checks)
 
 
-async def _commit_leftovers(context: Context, subtask: SubtaskId) -> bool:
-    """Commit for an agent who leaves that to the Runtime; returns whether its Session can take another turn."""
+async def _commit_leftovers(context: Context, subtask: SubtaskId) -> None:
+    """Commit for an agent who leaves that to the Runtime."""
     run, task = context.run(subtask), context.task(subtask)
     assert run.worktree is not None
     agent = resolve_agent(context, run)
     by = commit_by_of(context, run, agent.commit_by)
     if by == "agent" or task.expect == "nothing":
-        return can_continue(run, agent)
+        return
     request = CommitRequest(
         worktree=run.worktree,
         frozen=context.frozen,
@@ -102,15 +116,14 @@ async def _commit_leftovers(context: Context, subtask: SubtaskId) -> bool:
     if made.commit is not None:
         left = tuple(f"{path}: {why}" for path, why in made.left_out[:_PATHS_SHOWN])
         context.record(CommitMade(subtask, CommitId(made.commit), left))
-    return can_continue(run, agent)
 
 
 async def _reread(context: Context, run: TaskRun, seen: Examination, checks: Sequence[CheckOutcome]) -> Fact:
     """Fact 8. Untracked files that appeared while checks ran are theirs, and part of the baseline from now on.
 
-    Without checks nothing ran since the examination, whose agent had ended: then only head is read again.
+    Without checks, and with an agent that had ended, nothing ran since the examination: only head is read again.
     """
-    if not checks and run.worktree is not None:
+    if not checks and run.worktree is not None and run.open_session is None:
         return evidence.reread_fact(seen.head, context.worktrees.head_of(run.worktree))
     head, dirty = await context.call(context.worktrees.reread, examine_request(context, run))
     in_worktree = [check.name for check in checks if check.checked_in == "worktree"]
@@ -129,8 +142,6 @@ async def _judged(
     seen: Examination,
     checks: tuple[CheckOutcome, ...],
     verdict: evidence.Verdict,
-    *,
-    can_continue: bool,
 ) -> Event:
     summary = _summary(run, task, seen, checks, verdict)
     head = CommitId(seen.head) if seen.head is not None else None
@@ -138,7 +149,8 @@ async def _judged(
         await context.call(context.worktrees.keep, context.graph_id, slug(run.id), run.worktree)
     if not verdict.accepted:
         failure = _failure(context, run, checks, verdict)
-        return TaskJudged(run.id, False, head, summary, failure=failure, can_continue=can_continue)
+        continues = await takes_turn(context, run, resolve_agent(context, run))
+        return TaskJudged(run.id, False, head, summary, failure=failure, can_continue=continues)
     assert head is not None
     text = certificate_text(context, run, seen, checks, verdict)
     certificate = await context.call(_pin_and_store, context, run.id, head, text)

@@ -240,7 +240,9 @@ def _session(graph: str, subtask: str, run: Mapping[str, Any]) -> dict[str, Any]
     state = "busy" if run.get("session_live") else "starting"
     if run.get("phase") == "awaiting-input" and not end:
         state = "awaiting-input"
-    if end:
+    if end and run.get("open_session") == run["session"]:
+        state = "idle"
+    elif end:
         state = "failed" if end.get("cause") in ("spawn-failed", "host-lost") else "exited"
     return {
         "id": run["session"],

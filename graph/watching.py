@@ -3,7 +3,8 @@
 What is seen here is recorded as a phase; nothing here proves that work was done. A question is never answered by the
 Runtime: a person answers in the Session, or the deadline ends it. A login screen ends the turn at once, since every
 other start of that agent would meet it too. Of a program that stays, the submit file and an idle screen say that the
-turn is over; it is then closed, so that nothing changes the worktree while it is verified.
+turn is over. Its process then stays, idle, for a next turn; one that goes on all the same is closed, so that nothing
+changes the worktree while it is verified.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -13,13 +14,14 @@ import anyio
 from anyio.abc import TaskGroup
 
 from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import PhaseChanged
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.planner import WITHOUT_SLOT
-from coordinate_agents.graph.states import Phase
+from coordinate_agents.graph.states import IDLE_LIFE_S, Phase
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import Question, ResolvedAgent, SessionEnd, SessionId
+from coordinate_agents.sessions.model import Question, ResolvedAgent, SessionEnd, SessionId, TurnFacts
 
 # A turn that is tried again after a refusal and works for so long got through.
 PROBE_S: Final = 60.0
@@ -31,6 +33,11 @@ _OUTPUT_WAIT_MS: Final = 5000
 # Programs draw a screen anew in less.
 _TAIL_BYTES: Final = 64 << 10
 _NOTE_CHARACTERS: Final = 1000
+# A program that submitted says its last words: it is idle when it was silent for two such looks, and, where that can be
+# seen, its screen looks so. One that is still at work after the bound is closed.
+_SETTLE_S: Final = 1.0
+_SETTLE_MS: Final = 1000
+SETTLE_BOUND_S: Final = 60.0
 
 
 class Watch:
@@ -43,11 +50,16 @@ class Watch:
         self._session = SessionId(context.run(subtask).session or "")
         self._reads_terminal = anyio.Event()
         self._asked = ""
+        self._scope = anyio.CancelScope()
+        self._stays: TurnFacts | None = None
         self.cause: str | None = None
         self.detail = ""
 
-    async def until_end(self) -> SessionEnd:
-        """Watch until the agent's process ended. Raises: SessionError, and GraphError from recording."""
+    async def until_end(self) -> SessionEnd | TurnFacts:
+        """Watch until the agent's process ended, or its turn is over and it stays.
+
+        Raises: SessionError, and GraphError from recording.
+        """
         ended: list[SessionEnd] = []
         failed: list[SessionError | GraphError] = []
 
@@ -68,12 +80,15 @@ class Watch:
                 group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
+            self._scope = group.cancel_scope
             group.start_soon(wait)
             for work in self._works():
                 group.start_soon(beside, work)
         if failed:
             raise failed[0]
-        return ended[0]
+        if ended or self._stays is None:
+            return ended[0]
+        return self._stays
 
     async def take_slot(self) -> None:
         """Wait for the slot that a question gave back, before what follows takes the machine."""
@@ -105,8 +120,8 @@ class Watch:
                 asked = await self._context.sessions.question_change(self._session, None)
             if asked is None:
                 continue
-            if asked.kind == "other" and self._takes_prompt():
-                # It reads its terminal: not a question, but what its prompt waited for.
+            if asked.kind == "other" and (self._takes_prompt() or await self._has_submitted_unseen()):
+                # It reads its terminal: not a question, but what its prompt waited for, or the end of its turn.
                 self._reads_terminal.set()
                 asked = await self._context.sessions.question_change(self._session, asked)
                 continue
@@ -195,21 +210,23 @@ class Watch:
             return
         agents, sessions, agent = self._context.agents, self._context.sessions, self._agent
         assert agent is not None
-        last = -1
+        last, printed_at, clock = -1, 0.0, self._context.clock
         while self.cause is None:
             tail = await sessions.read(self._session, max_bytes=_TAIL_BYTES, form="raw")
+            is_quiet = clock.monotonic() - printed_at >= agents.idle_s(agent)
             if self._phase == "held":
                 await self._context.next_change()
             elif await self._context.call(agents.has_submitted, self._session):
-                await self._end("submitted")
-            elif self._phase == "working" and tail.next_cursor == last and await self._looks_idle(agent, tail.text):
-                await self._end("idle-prompt")
-            elif tail.next_cursor == last:
-                await sessions.read(self._session, cursor=tail.next_cursor, max_bytes=1024, wait_ms=_OUTPUT_WAIT_MS)
-            else:
+                await self._over("submitted", is_idle=False)
+            elif tail.next_cursor != last:
                 # Something was printed: it is over only when nothing more comes for a while.
-                last = tail.next_cursor
-                await anyio.sleep(agents.idle_s(agent))
+                last, printed_at = tail.next_cursor, clock.monotonic()
+                await anyio.sleep(_SETTLE_S)
+            elif self._phase == "working" and is_quiet and await self._looks_idle(agent, tail.text):
+                await self._over("idle-prompt", is_idle=True)
+            else:
+                wait_ms = _OUTPUT_WAIT_MS if is_quiet else _SETTLE_MS
+                await sessions.read(self._session, cursor=tail.next_cursor, max_bytes=1024, wait_ms=wait_ms)
 
     async def _size(self) -> tuple[int, int]:
         record = (await self._context.sessions.look(self._session)).record
@@ -219,19 +236,73 @@ class Watch:
         columns, rows = await self._size()
         return await self._context.call(self._context.agents.is_idle, agent, output, columns=columns, rows=rows)
 
+    def _is_typed(self) -> bool:
+        """Whether this turn's prompt is typed: by the agent's delivery, or because its process is there already."""
+        agent = self._agent
+        if agent is None or agent.mode != "interactive":
+            return False
+        return agent.delivery == "paste" or self._context.run(self._subtask).is_reused
+
     def _takes_prompt(self) -> bool:
         """Whether a prompt is still to be typed into a program of which no screen says that it is ready."""
         agent = self._agent
         return (
             agent is not None
-            and agent.mode == "interactive"
-            and agent.delivery == "paste"
+            and self._is_typed()
             and self._context.run(self._subtask).delivered in ("", "false")
             and not self._context.agents.says_ready(agent)
         )
 
+    async def _has_submitted_unseen(self) -> bool:
+        """Whether a program of which no screen says what it does has submitted: it waits for its next prompt then."""
+        agent, agents = self._agent, self._context.agents
+        if agent is None or agent.mode != "interactive" or agents.says_idle(agent):
+            return False
+        return await self._context.call(agents.has_submitted, self._session)
+
+    async def _over(self, cause: str, *, is_idle: bool) -> None:
+        """The turn is over: its process stays when it is idle, or comes to be within the bound; else it is closed."""
+        if not is_idle and not await self._until_idle():
+            await self._end(cause, f"it went on for {SETTLE_BOUND_S:g} s after its turn was over, and was closed")
+            return
+        self._stays = await self._context.sessions.end_turn(self._session, idle_life_s=IDLE_LIFE_S)
+        self.cause = cause
+        crash_point("stay.over")
+        self._scope.cancel()
+
+    async def _until_idle(self) -> bool:
+        """Wait until the program is silent and, where that can be seen, its screen looks idle. False at the bound.
+
+        The time of a person who sits at the terminal, or has to answer something, does not count.
+        """
+        agent, context = self._agent, self._context
+        assert agent is not None
+        while True:
+            if context.run(self._subtask).question == "other" and await self._has_submitted_unseen():
+                return True  # what was taken for a question is its prompt
+            last = -1
+            with anyio.move_on_after(SETTLE_BOUND_S):
+                while self._phase not in WITHOUT_SLOT:
+                    tail = await context.sessions.read(self._session, max_bytes=_TAIL_BYTES, form="raw")
+                    if tail.next_cursor == last and (
+                        not context.agents.says_idle(agent) or await self._looks_idle(agent, tail.text)
+                    ):
+                        return True
+                    last = tail.next_cursor
+                    await anyio.sleep(_SETTLE_S)
+            if self._phase not in WITHOUT_SLOT:
+                return False
+            while self._phase in WITHOUT_SLOT:
+                await context.next_change()
+
     async def _until_ready(self) -> bool:
-        """Wait until it reads its terminal, or drew something and is quiet: what is typed earlier may be lost."""
+        """Wait until it can take a prompt; False when it does not come to that. What is typed earlier may be lost.
+
+        It reads its terminal, or drew something and is quiet. For a first prompt the host itself waits where patterns
+        say when; for a further one the screen has to look idle.
+        """
+        if not self._takes_prompt():
+            return not self._context.run(self._subtask).is_reused or await self._until_idle()
         with anyio.move_on_after(READY_BOUND_S):
             last = 0
             while not self._reads_terminal.is_set():
@@ -247,10 +318,10 @@ class Watch:
     async def _deliver(self) -> bool:
         """Type the prompt, once. "unknown" is recorded before: whoever comes back after a crash types no second one."""
         assert self._agent is not None
-        if self._agent.delivery != "paste":
+        if not self._is_typed():
             return True
         while self._context.run(self._subtask).delivered in ("", "false"):
-            if self._takes_prompt() and not await self._until_ready():
+            if not await self._until_ready():
                 await self._end("not-ready", f"it was not ready after {READY_BOUND_S:g} s")
                 return False
             prompt = await self._context.call(self._context.agents.typed, self._session)

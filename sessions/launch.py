@@ -190,6 +190,27 @@ class Agents:
         """The prompt of a Session whose delivery is paste: to be typed, once."""
         return _read_text(self._sessions_root / session_id / PROMPT_NAME, MAX_PASTE_BYTES)
 
+    def next_turn(self, session_id: SessionId, prompt: str, *, turn: int) -> None:
+        """Lay out the prompt of a further turn; a submit file that is there is an earlier turn's and is set aside.
+
+        Done twice it is the same. Raises: SESSION_WRITE_FAILED; SPAWN_FAILED when the prompt is too long to be typed.
+        """
+        if len(prompt.encode("utf-8", "surrogateescape")) > MAX_PASTE_BYTES:
+            raise SessionError("SPAWN_FAILED", f"The prompt is too long to be typed (limit {MAX_PASTE_BYTES}).")
+        folder = self._sessions_root / session_id
+        try:
+            if os.path.lexists(folder / SUBMIT_NAME):
+                (folder / SUBMIT_NAME).replace(folder / f"{SUBMIT_NAME}.before-{turn}")
+            write_prompt_file(folder / PROMPT_NAME, prompt)
+        except OSError as error:
+            raise SessionError(
+                "SESSION_WRITE_FAILED", f"Session {session_id}: its next prompt could not be written: {error.strerror}."
+            ) from error
+
+    def says_idle(self, agent: ResolvedAgent) -> bool:
+        """Whether patterns tell when an interactive agent's turn is over."""
+        return bool(_interactive(agent).idle)
+
     def says_ready(self, agent: ResolvedAgent) -> bool:
         """Whether patterns tell when an interactive agent takes a prompt."""
         return bool(_interactive(agent).input.ready)

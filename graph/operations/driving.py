@@ -30,6 +30,7 @@ from coordinate_agents.graph.operations.recorded import recorded_config
 from coordinate_agents.graph.operations.serving import serve_requests
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import Snapshot, TaskRun
+from coordinate_agents.graph.staying import close_idle
 from coordinate_agents.graph.stopping import stop_all
 from coordinate_agents.graph.store.blobs import Blobs
 from coordinate_agents.graph.store.inbox import RequestInbox
@@ -40,7 +41,7 @@ from coordinate_agents.sessions.errors import SessionError
 
 @dataclass(frozen=True, slots=True)
 class DriveRequest:
-    """`deadline_s`: leave after so long. `stop_on_exit`: close the agents when leaving early.
+    """`deadline_s`: leave after so long. `stop_on_exit`: close the agents when leaving, also the idle ones.
 
     `on_input`: whether a question of an agent waits for a person or ends its subtask.
     """
@@ -98,6 +99,8 @@ async def _run(engine: Engine, inbox: RequestInbox, request: DriveRequest) -> En
     if ending == "stopped" or (request.stop_on_exit and ending in ("interrupted", "deadline")):
         reason = str(stops[0].data.get("reason", "stopped")) if stops else f"stopped: graph-run ended ({ending})"
         refused = await stop_all(context, reason=reason)
+    elif request.stop_on_exit:
+        await close_idle(context, "graph-run ended")
     for row in stops:
         told = "; ".join(f"{subtask}: {error.message}" for subtask, error in sorted(refused.items()))
         outcome: Literal["accepted", "refused"] = "refused" if told else "accepted"

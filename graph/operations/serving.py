@@ -46,8 +46,8 @@ async def _stop_subtask(engine: Engine, inbox: RequestInbox, row: RequestRow) ->
     with engine.kept_open():  # the last running one, halted, would end the drive before its Session is closed
         if run.state == "running":
             await engine.halt(subtask)
-            refused = await stop_all(engine.context, reason=str(row.data.get("reason", "stopped")), only=subtask)
-            if subtask in refused:
-                inbox.answer(RequestResult(row.id, "refused", refused[subtask].message))
-                return
+        refused = await stop_all(engine.context, reason=str(row.data.get("reason", "stopped")), only=subtask)
+        if subtask in refused:
+            inbox.answer(RequestResult(row.id, "refused", refused[subtask].message))
+            return
         inbox.answer(RequestResult(row.id, "accepted", f"subtask {subtask} does not run"))

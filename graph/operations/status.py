@@ -1,5 +1,6 @@
 """graph-status: where every subtask stands, what needs a person first. Reads rows; builds no graph."""
 
+import json
 from typing import Any, NamedTuple
 
 from coordinate_agents.graph.operations.loading import pick_graph
@@ -25,4 +26,18 @@ def status_of(runtime: Runtime, graph: str) -> dict[str, Any]:
     # its last events.
     driver = holder(runtime.state_dir, graph)
     row = pick_graph(runtime.store, graph)
-    return status_of_rows(row, runtime.store.runs(graph), driver=driver, now=runtime.clock.now())
+    data = status_of_rows(row, runtime.store.runs(graph), driver=driver, now=runtime.clock.now())
+    for subtask in data["subtasks"]:
+        session = subtask["session"]
+        if session is not None and session["state"] == "idle" and _has_ended(runtime, session["id"]):
+            session["state"] = "exited"
+    return data
+
+
+def _has_ended(runtime: Runtime, session: str) -> bool:
+    """Whether the idle Session wrote its last record since: its host ends it by itself, and nobody folds that in."""
+    try:
+        record = json.loads((runtime.state_dir / "sessions" / session / "record.json").read_bytes())
+    except (OSError, ValueError):
+        return True
+    return not isinstance(record, dict) or record.get("end") is not None

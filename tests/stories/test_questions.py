@@ -161,7 +161,7 @@ def test_words_of_completion_in_the_prompt_complete_nothing(world: World) -> Non
     assert only(done.data)["failure"]["code"] == "AGENT_TIMEOUT"
 
 
-def test_a_program_that_stays_gets_its_prompt_once_and_is_closed_when_it_submits(world: World) -> None:
+def test_a_program_that_stays_gets_its_prompt_once_and_is_idle_when_it_submitted(world: World) -> None:
     # SE-03: nothing is typed before it reads lines; what was typed before is thrown away.
     configure(
         world,
@@ -176,6 +176,8 @@ def test_a_program_that_stays_gets_its_prompt_once_and_is_closed_when_it_submits
     assert done.code == 0, str(done)
     assert git(world.root, "show", f"{only(done.data)['verifiedCommit']}:f-a") == "a"
     assert (world.place / "first").read_text().strip()
+    assert only(done.data)["session"]["state"] == "idle"
+    assert world.run("graph-stop", "plan").code == 0
     world.assert_nothing_left("plan")
 
 
