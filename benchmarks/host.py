@@ -137,7 +137,9 @@ async def started(root: Path) -> None:
 def drain(root: Path) -> None:
     """CPU that a flood costs the host, against a loop that reads a bare terminal and forgets."""
     for name, script in FLOODS.items():
-        bare, cut, whole = [], [], []
+        bare: list[float] = []
+        cut: list[float] = []
+        whole: list[float] = []
         for round_ in range(3):
             bare.append(bare_drain_ms(script))
             for log_bytes, results in ((8 << 20, cut), (1 << 30, whole)):

@@ -31,6 +31,8 @@ _BOOTSTRAP: Final = (
 class HostProcess(Protocol):
     """What a starter may ask of a host: as of `subprocess.Popen`."""
 
+    @property
+    def pid(self) -> int: ...
     def poll(self) -> int | None: ...
     def kill(self) -> None: ...
     def wait(self, timeout: float | None = None) -> int: ...
@@ -115,7 +117,7 @@ class ForkServer:
         program = _BOOTSTRAP.format(base=str(base), host=strays.HOST_WORDS.decode())
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", program, self._ptyprocess_path],
+                [sys.executable, "-I", "-S", "-c", program, self._ptyprocess_path, str(os.getpid())],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -2,15 +2,18 @@
 
 Rule: hosts are forked from a process that never has a second thread and holds nothing: no lock, no Session's
 descriptors, no event loop. The problem this causes: it must not outlive who asked for it, or idle processes pile up.
-Next rule: it ends when its control socket does; its hosts live on, as any process whose parent ended.
+Next rule: it ends when its control socket does, and also when its maker did: the maker's end of the socket may have
+been copied into a process that lives on. Its hosts live on, as any process whose parent ended.
 
 Control socket (descriptor 0): one byte with four descriptors asks for a fork; the answer is the host's pid in ASCII and
 a newline. The descriptors become the host's 0 (specification), 1 (ready), 2 (errors) and LOCK_DESCRIPTOR.
 """
 
+import contextlib
 import fcntl
 import gc
 import os
+import select
 import signal
 import socket
 import sys
@@ -29,7 +32,7 @@ _FIRST_OWN = 64
 
 
 def main() -> None:
-    """Serve until the control socket ends. `sys.argv[1]` is where ptyprocess is."""
+    """Serve until the control socket or the maker ends. `sys.argv`: where ptyprocess is, and the maker's pid."""
     for name in DRIVERS.values():
         __import__(name)
     if len(sys.argv) > 1 and sys.argv[1]:
@@ -45,18 +48,44 @@ def main() -> None:
     _warm()
     crash_point("server.begun")
     gc.freeze()  # shared pages stay shared: the collector never writes into what is loaded now
+    _call_itself("cag-forkserver")
+    maker = _open_maker(int(sys.argv[2]))
+    events = select.poll()
+    events.register(control, select.POLLIN)
+    events.register(maker, select.POLLIN)
     while True:
+        if any(descriptor == maker for descriptor, _ in events.poll()):
+            os._exit(0)
         request, descriptors, _, _ = socket.recv_fds(control, 1, 4)
         if not request:
             os._exit(0)
         crash_point("server.asked")
         pid = os.fork()
         if pid == 0:
-            _become_host(control, descriptors)
+            _become_host(control, maker, descriptors)
         crash_point("server.forked")
         for descriptor in descriptors:
             os.close(descriptor)
         control.sendall(b"%d\n" % pid)
+
+
+def _open_maker(pid: int) -> int:
+    """A pidfd of who made this server, which is still our parent; when it is not, it has ended already."""
+    try:
+        maker = os.pidfd_open(pid)
+    except ProcessLookupError:
+        os._exit(0)
+    if os.getppid() != pid:
+        os._exit(0)
+    own = fcntl.fcntl(maker, fcntl.F_DUPFD_CLOEXEC, _FIRST_OWN)
+    os.close(maker)
+    return own
+
+
+def _call_itself(name: str) -> None:
+    """For people who look at ps: the command line of a forked host is this server's."""
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as file:  # noqa: PTH123
+        file.write(name)
 
 
 def _warm() -> None:
@@ -77,13 +106,15 @@ def _reap(_number: int, _frame: object) -> None:
             return
 
 
-def _become_host(control: socket.socket, descriptors: "list[int]") -> None:
+def _become_host(control: socket.socket, maker: int, descriptors: "list[int]") -> None:
     """Runs in the forked child, as a host that was started afresh would."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.setsid()
         control.close()
+        os.close(maker)
+        _call_itself("cag-host")
         high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_OWN) for descriptor in descriptors]
         for descriptor in descriptors:
             os.close(descriptor)

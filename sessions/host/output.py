@@ -32,6 +32,7 @@ class Output:
         self._log_bytes = 0
         self._log_end = 0  # raw bytes that the beginning in the log stands for
         self._saved_total = 0
+        self._last_line = (0, "")  # as of how many bytes
         self._index = -1
         self._log = os.open(log_name, _FLAGS, 0o600, dir_fd=folder)
 
@@ -56,7 +57,9 @@ class Output:
         return plain(decode(self.recent(max_bytes)))[-_PATTERN_CHARACTERS:]
 
     def last_line(self) -> str:
-        return last_line(self.recent(4 << 10))
+        if self._last_line[0] != self.total:
+            self._last_line = (self.total, last_line(self.recent(4 << 10)))
+        return self._last_line[1]
 
     def settle(self) -> None:
         """Bring the spool up to date as far as it can be, so that it survives this host."""

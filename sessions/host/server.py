@@ -27,12 +27,13 @@ class Client:
     something was printed.
     """
 
-    __slots__ = ("incoming", "is_known", "outgoing", "socket", "wants_activity")
+    __slots__ = ("events", "incoming", "is_known", "outgoing", "socket", "wants_activity")
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
         self.incoming = bytearray()
         self.outgoing = bytearray()
+        self.events = selectors.EVENT_READ  # what the selector was told to look for
         self.is_known = False
         self.wants_activity = False
 
@@ -196,7 +197,9 @@ class Server:
             self._drop(client)
             return
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if client.outgoing else 0)
-        self._selector.modify(client.socket, events, lambda seen: self._serve(client, seen))
+        if events != client.events:
+            client.events = events
+            self._selector.modify(client.socket, events, lambda seen: self._serve(client, seen))
 
     def _drop(self, client: Client) -> None:
         if client not in self._clients:

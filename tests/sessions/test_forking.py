@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -73,3 +75,41 @@ async def test_ended_hosts_leave_no_zombie_behind(hosts: SessionHosts) -> None:
         pids.append(record.host.pid)
         assert (await hosts.wait(SessionId(f"n{number}"))).exit_code == number
     until(lambda: all(process.stat(pid) is None for pid in pids))
+
+
+MAKER = """
+import os, subprocess, sys, time
+from coordinate_agents.sessions.forking import ForkServer
+server = ForkServer("")
+server._start()
+copy = os.dup(server._control.fileno())
+os.set_inheritable(copy, True)
+other = subprocess.Popen(["sleep", "600"], close_fds=False) if sys.argv[1] == "copied" else None
+print(server._process.pid, other.pid if other else 0, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("socket", ["its own", "copied"])
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_server_ends_with_its_maker_also_when_the_socket_lives_on(socket: str, is_stopped: bool) -> None:
+    with subprocess.Popen([sys.executable, "-c", MAKER, socket], stdout=subprocess.PIPE, text=True) as maker:
+        assert maker.stdout is not None
+        server, other = map(int, maker.stdout.readline().split())
+        try:
+            until(lambda: Path(f"/proc/{server}/comm").read_text() == "cag-forkserver\n")
+            if is_stopped:
+                maker.send_signal(signal.SIGSTOP)
+            maker.kill()
+            until(lambda: process.stat(server) is None or process.stat(server).is_zombie)  # type: ignore[union-attr]
+        finally:
+            maker.kill()
+            if other:
+                os.kill(other, signal.SIGKILL)
+
+
+async def test_forked_host_can_be_told_from_the_server_by_its_name(hosts: SessionHosts) -> None:
+    record = await hosts.start(shell("a", "exec sleep 100"))
+    assert record.host is not None
+    assert psutil.Process(record.host.pid).name() == "cag-host"
+    await hosts.close(SessionId("a"), graceful=False)

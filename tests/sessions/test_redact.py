@@ -159,3 +159,13 @@ def test_complete_lines_are_given_out_at_once_and_endless_ones_within_the_bound(
     for _ in range(200):
         held += 4096 - len(stream.feed(b"y" * 4096))
     assert held <= MAX_MATCH + (16 << 10) + 4096 + len(b"second ")
+
+
+@pytest.mark.parametrize("size", [1, 3, 4096, 30_000])
+def test_token_in_endless_output_is_masked_however_it_was_cut(size: int) -> None:
+    token = b"ghp_" + b"A" * 36
+    data = b"x" * 50_000 + b" " + token + b" " + b"x" * 40_000 + b"\n"
+    data = data if size > 3 else data[40_000:60_000] + b"\n"
+    stream = Stream(Redactor())
+    pieces = [stream.feed(data[at : at + size]) for at in range(0, len(data), size)]
+    assert b"".join([*pieces, stream.finish()]) == data.replace(token, MASK)
