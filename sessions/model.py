@@ -68,19 +68,30 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a child asks. `text` is the end of its output, redacted and plain; `since` is a wall clock time."""
+    """What a child asks. `text` is the end of its output, redacted and plain; `since` is a wall clock time.
+
+    `allow` and `deny` are the keys that answer this dialog, by name; empty: not known.
+    """
 
     kind: QuestionKind
     text: str
     since: float
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionRule:
-    """A question is asked when the pattern is found in the last plain 4 KiB of output and nothing more is printed."""
+    """A question is asked when the pattern is found in the last plain 4 KiB of output and nothing more is printed.
+
+    `allow` and `deny` are the named keys that answer yes and no in just the dialog that the pattern describes, its
+    options and their numbers included. Empty: not known, and then a person looks and chooses the keys.
+    """
 
     kind: QuestionKind
     pattern: str
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

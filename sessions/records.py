@@ -80,7 +80,10 @@ def parse(raw: dict[str, Any]) -> SessionRecord:
 
 
 def question_of(raw: dict[str, Any] | None) -> Question | None:
-    return None if raw is None else Question(raw["kind"], raw["text"], raw["since"])
+    if raw is None:
+        return None
+    allow, deny = tuple(raw.get("allow", ())), tuple(raw.get("deny", ()))
+    return Question(raw["kind"], raw["text"], raw["since"], allow, deny)
 
 
 def end_of(raw: dict[str, Any]) -> SessionEnd:

@@ -1,12 +1,13 @@
 """session-answer: answer exactly the question that a Session asks now, never another one.
 
 The request's id is made from the question; when the Session asks something else meanwhile, or nothing any more, the
-answer is refused and nothing is typed. A yes is never guessed from a screen: for a trust or permission dialog the keys
-are the caller's choice (`--option` or session-write), unless the question is a plain yes or no.
+answer is refused and nothing is typed. A yes is never guessed from a screen: which keys mean yes and no in a dialog is
+data of the agent's adapter, for exactly the dialogs that were seen. In any other one the keys are the caller's choice
+(`--option` or session-write).
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import anyio
 
@@ -17,9 +18,6 @@ from coordinate_agents.graph.operations.session_write import given_text
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.sessions.model import WriteResult
-
-# What a plain yes-or-no question takes, whatever its default.
-_YES_NO: Final = {True: ("y", "Enter"), False: ("n", "Enter")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +77,21 @@ async def _type(
         return await runtime.sessions.write(target.id, text, submit=True)
     if request.option is not None:
         return await runtime.sessions.keys(target.id, _option_keys(request.option))
-    if question["kind"] != "yes-no":
+    assert target.facts.record is not None and target.facts.record.question is not None
+    asked = target.facts.record.question
+    keys = asked.allow if request.allow else asked.deny
+    if not keys:
+        shown = " / ".join(" ".join(line.split()) for line in asked.text.splitlines() if line.strip())
         raise GraphError(
             "UNSUPPORTED_CAPABILITY",
-            f"What {'--allow' if request.allow else '--deny'} would press in a {question['kind']} dialog of Session "
-            f"{target.id} is not known, and it is never guessed: look, then choose with --option.",
+            f"What {'--allow' if request.allow else '--deny'} would press in this {asked.kind} dialog of Session "
+            f"{target.id} is not known, and it is never guessed: choose with --option KEYS, such as --option 2 or "
+            f"--option 'Down Enter'. It shows: {shown}",
             kept="the Session; nothing was typed",
             next=f"{PROGRAM} session-inspect {target.id} --screen",
             facts={"sessionId": target.id},
         )
-    return await runtime.sessions.keys(target.id, _YES_NO[request.allow])
+    return await runtime.sessions.keys(target.id, keys)
 
 
 def _option_keys(option: str) -> tuple[str, ...]:

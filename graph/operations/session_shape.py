@@ -76,6 +76,7 @@ def question_json(record: SessionRecord) -> dict[str, Any] | None:
         "kind": question.kind,
         "text": question.text,
         "since": iso(question.since),
+        "answers": [name for name, keys in (("allow", question.allow), ("deny", question.deny)) if keys],
     }
 
 

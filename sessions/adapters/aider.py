@@ -19,7 +19,7 @@ ADAPTER = Adapter(
     ),
     delivery="file",
     commit="auto",
-    questions=(QuestionRule("yes-no", r"\(Y\)es/\(N\)o[^\n]{0,80}:\s*\Z"),),
+    questions=(QuestionRule("yes-no", r"\(Y\)es/\(N\)o[^\n]{0,80}:\s*\Z", ("y", "Enter"), ("n", "Enter")),),
     limits=(
         LimitRule("AUTH_REQUIRED", r"AuthenticationError|(?i:no api key|missing api key)"),
         LimitRule("QUOTA_EXHAUSTED", r"insufficient_quota"),

@@ -29,7 +29,12 @@ def near_end(pattern: str, characters: int = 700) -> str:
 
 
 # The end of a plain question, of any program.
-YES_NO: Final = QuestionRule("yes-no", r"(?i:[\[(]\s*y(?:es)?\s*/\s*n(?:o)?\s*[\])]\s*[:?>]?\s*\Z)")
+YES_NO: Final = QuestionRule(
+    "yes-no",
+    r"(?i:[\[(]\s*y(?:es)?\s*/\s*n(?:o)?\s*[\])]\s*[:?>]?\s*\Z)",
+    allow=("y", "Enter"),
+    deny=("n", "Enter"),
+)
 
 
 @dataclass(frozen=True, slots=True)

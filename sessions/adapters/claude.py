@@ -7,13 +7,42 @@ of its conversation from us. Source: docs.claude.com, "Headless mode" and "CLI r
 from coordinate_agents.sessions.adapters.base import YES_NO, Adapter, Interactive, LimitRule, near_end, phrase
 from coordinate_agents.sessions.model import InputRules, QuestionRule
 
+# A number chooses and confirms at once; Escape denies and ends the turn. Seen with 2.1.197.
 _QUESTIONS = (
+    QuestionRule(
+        "trust",
+        near_end(phrase("1. Yes, I trust this folder") + r"\s*" + phrase("2. No, exit")),
+        allow=("1",),
+        deny=("2",),
+    ),
     QuestionRule("trust", near_end(phrase("Yes, I trust this folder"))),
+    QuestionRule(
+        "permission",
+        near_end(
+            phrase("in Bypass Permissions mode")
+            + r"[\s\S]{0,900}"
+            + phrase("1. No, exit")
+            + r"\s*"
+            + phrase("2. Yes, I accept")
+        ),
+        allow=("2",),
+        deny=("1",),
+    ),
+    QuestionRule("permission", near_end(phrase("Claude Code running in Bypass Permissions mode"), 1200)),
     QuestionRule("trust", near_end(phrase("Do you trust the files in this folder?"))),
     QuestionRule("login", near_end(phrase("Select login method:"))),
     QuestionRule("login", near_end(phrase("Paste code here if prompted"))),
     QuestionRule("login", near_end(phrase("Not logged in · Run /login"), 200)),
     QuestionRule("login", near_end(phrase("Unable to connect to Anthropic services"))),
+    QuestionRule(
+        "permission",
+        near_end(
+            phrase("Do you want to") + r"[^\n]{0,200}\?\s*❯\s*1\.\s*Yes\b(?=[\s\S]*" + phrase("Esc to cancel") + ")",
+            400,
+        ),
+        allow=("1",),
+        deny=("Escape",),
+    ),
     QuestionRule("permission", near_end(phrase("Do you want to") + r"[^\n]{0,200}\?\s*❯\s*1\.", 400)),
     QuestionRule("other", near_end(phrase("Detected a custom API key in your environment"))),
     QuestionRule("other", near_end(phrase("Choose the text style that looks best"), 1500)),

@@ -9,10 +9,24 @@ Source: `codex --help`, `codex exec --help`, developers.openai.com/codex/noninte
 from coordinate_agents.sessions.adapters.base import YES_NO, Adapter, Interactive, LimitRule, near_end, phrase
 from coordinate_agents.sessions.model import InputRules, QuestionRule
 
+# Seen with 0.171. In the dialog of trust a number does nothing but the second; Enter takes what is marked.
 _QUESTIONS = (
+    QuestionRule(
+        "trust",
+        near_end(phrase("Trust this folder?") + r"[\s\S]{0,600}›\s*" + phrase("1. Trust and continue")),
+        allow=("Enter",),
+        deny=("2",),
+    ),
     QuestionRule("trust", near_end(phrase("Trust this folder?"))),
     QuestionRule("trust", near_end(phrase("Do you trust the contents of this"))),
     QuestionRule("login", near_end(phrase("Sign in with ChatGPT"))),
+    # The keys stand in the dialog; the command or the edit before them may be long.
+    QuestionRule(
+        "permission",
+        near_end(phrase("Would you like to") + r"[^\n]{1,100}\?[\s\S]{0,3500}" + phrase("1. Yes, proceed (y)")),
+        allow=("y",),
+        deny=("Escape",),
+    ),
     QuestionRule("permission", near_end(phrase("Would you like to run the following command?"))),
     QuestionRule("permission", near_end(phrase("Would you like to make the following edits?"))),
     QuestionRule("other", near_end(phrase("Update available!") + r"[\s\S]{0,300}" + phrase("Skip until next version"))),

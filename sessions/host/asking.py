@@ -32,7 +32,7 @@ class Asking:
     def __init__(self, output: Output, fields: "dict[str, object]") -> None:
         self._output = output
         rules = fields.get("questions")
-        self._rules = [(str(one["kind"]), str(one["pattern"])) for one in rules] if isinstance(rules, list) else []
+        self._rules: list[dict[str, object]] = rules if isinstance(rules, list) else []
         silent = fields.get("silent_s", 0.0)
         self._silent_s = float(silent) if isinstance(silent, int | float) else 0.0
         self._typed_total = 0
@@ -79,7 +79,8 @@ class Asking:
             return False
         before = self.question
         text = self._text()
-        kind = next((kind for kind, pattern in self._rules if re.search(pattern, text)), None)
+        rule = next((one for one in self._rules if re.search(str(one["pattern"]), text)), {})
+        kind = rule.get("kind")
         if kind is None and self._silent_s > 0:
             if now < self._changed_at + self._silent_s:
                 self._next = self._changed_at + self._silent_s
@@ -90,7 +91,8 @@ class Asking:
         if kind is None:
             self.question = None
         elif before is None or before["kind"] != kind or before["text"] != _shown(text):
-            self.question = {"kind": kind, "text": _shown(text), "since": time.time()}
+            keys = {"allow": rule.get("allow", ()), "deny": rule.get("deny", ())}
+            self.question = {"kind": kind, "text": _shown(text), "since": time.time(), **keys}
         return self.question != before
 
     def _text(self) -> str:

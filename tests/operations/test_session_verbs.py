@@ -1,5 +1,6 @@
 """Reading, writing, answering, interrupting and closing a Session through the command line."""
 
+import json
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -247,7 +248,37 @@ def test_text_is_not_submitted_into_a_dialog(opened: Open) -> None:
     done = opened.run("write", "do the work", "--submit", "--json")
     assert (done.code, done.document["error"]["code"]) == (1, "SESSION_STATE_CONFLICT")
     guess = opened.run("answer", "--request", question["request"], "--allow", "--json")
-    assert (guess.code, guess.document["error"]["code"]) == (1, "UNSUPPORTED_CAPABILITY")
+    error = guess.document["error"]
+    assert (guess.code, error["code"], question["answers"]) == (1, "UNSUPPORTED_CAPABILITY", [])
+    assert "--option KEYS" in error["message"] and "Do you trust the files here?" in error["message"]
     assert "trusted=" not in opened.data("read")["output"]
     assert opened.run("answer", "--request", question["request"], "--option", "n Enter").code == 0
     opened.shows("trusted=n\n")
+
+
+BYPASS = """#!/bin/sh
+stty raw -echo
+printf 'WARNING: Claude Code running in Bypass Permissions mode\\r\\n\\r\\n'
+printf 'In Bypass Permissions mode, it will not ask.\\r\\n'
+printf 'https://code.claude.com/docs/en/security\\r\\n\\r\\n'
+printf '  \\342\\235\\257 1. No, exit\\r\\n    2. Yes, I accept\\r\\n\\r\\n'
+printf 'Enter to confirm \\302\\267 Esc to cancel\\r\\n'
+key=$(dd bs=1 count=1 2>/dev/null)
+printf '\\033[2J\\033[Hpressed=%s\\r\\n' "$key"
+sleep 600
+"""
+
+
+@pytest.mark.parametrize(("answer", "key"), [("--allow", "2"), ("--deny", "1")])
+def test_a_known_dialog_is_answered_by_the_key_that_its_adapter_knows(world: World, answer: str, key: str) -> None:
+    program = world.place / "claude.sh"
+    program.write_text(BYPASS)
+    program.chmod(0o755)
+    agent = {"adapter": "claude", "command": str(program), "mode": "interactive", "permissions": "allow"}
+    world.configure_text(json.dumps({"version": 1, "defaultAgent": "term", "agents": {"term": agent}}))
+    opened = Open(world, world.run("session-open", "--json").data["session"]["id"])
+    question = until(lambda: opened.data("status")["session"]["question"], "the dialog is seen")
+    assert (question["kind"], question["answers"]) == ("permission", ["allow", "deny"])
+    assert opened.run("answer", "--request", question["request"], answer).code == 0
+    opened.shows(f"pressed={key}\n")
+    assert opened.run("close", "--now", "--bound", "5s").code == 0

@@ -1,9 +1,12 @@
 """What the end of a program's output says. The texts are what the real programs printed, control sequences removed."""
 
+import re
+
 import pytest
 
 from coordinate_agents.sessions.adapters import ADAPTERS
 from coordinate_agents.sessions.adapters.base import YES_NO, LimitRule
+from coordinate_agents.sessions.keys import KEYS
 from coordinate_agents.sessions.questions import (
     external_session,
     find_limit,
@@ -25,6 +28,13 @@ CODEX_LOGIN = (
     "Welcome to Codex, OpenAI's command-line coding agent\n  Choose how you want to use Codex.\n"
     "> 1. Sign in with ChatGPT\n     Usage included with Plus, Pro, and Enterprise plans\n  Press enter to continue\n"
 )
+CODEX_PERMISSION = (
+    "Would you like to run the following command?\n\n  Environment: local\n\n  Reason: needs it\n\n  $ touch made "
+    + "and much more " * 200
+    + "\n\n› 1. Yes, proceed (y)\n  2. Yes, and don't ask again for commands that start with `touch made` (p)\n"
+    "  3. No, and tell Codex what to do differently (esc)\n\n  Press enter to confirm or esc to cancel"
+)
+CODEX_EDITS = CODEX_PERMISSION.replace("run the following command", "make the following edits")
 LINE = "─" * 100
 # claude moves the cursor where others print a space.
 CLAUDE_TRUST = (
@@ -35,6 +45,11 @@ CLAUDE_READY = f"❯\xa0 \n{LINE}\n?forshortcuts·←foragents●high·/effort\n
 CLAUDE_PERMISSION = (
     "Thiscommandrequiresapproval\n\nDoyouwanttoproceed?\n❯1.Yes\n2.Yes,anddon'taskagainforgitadd\n3.No\n\n"
     "Esctocancel·Tabtoamend·ctrl+etoexplain\n"
+)
+CLAUDE_BYPASS = (
+    "WARNING:ClaudeCoderunninginBypassPermissionsmode\n\nInBypassPermissionsmode,ClaudeCodewillnotaskforyourapproval\n"
+    "Byproceeding,youacceptallresponsibilityforactionstakenwhilerunninginBypassPermissionsmode.\n\n"
+    "https://code.claude.com/docs/en/security\n\n❯1.No,exit\n2.Yes,Iaccept\n\nEntertoconfirm·Esctocancel\n"
 )
 CLAUDE_LOGIN = f"❯\xa0 \n{LINE}\n?forshortcuts·←foragents  Notloggedin·Run/login\n●high·/effort\n"
 CLAUDE_BUSY = f"❯\xa0 \n{LINE}\n⏵⏵accepteditson (shift+tabtocycle)·esctointerrupt·←foragents●high·/effort\n"
@@ -50,6 +65,10 @@ CLAUDE_DONE = f"●All done.\n✻ Brewed for 0s\n\n❯\xa0 \n{LINE}\n⏵⏵accep
         ("codex", f"{CODEX_TRUST}{'the composer is drawn again ' * 40}", None),
         ("claude", CLAUDE_TRUST, "trust"),
         ("claude", CLAUDE_PERMISSION, "permission"),
+        ("codex", CODEX_PERMISSION, "permission"),
+        ("codex", CODEX_EDITS, "permission"),
+        ("claude", CLAUDE_BYPASS, "permission"),
+        ("claude", CLAUDE_BYPASS.replace("Yes,Iaccept", "Ofcourse"), "permission"),
         ("claude", CLAUDE_LOGIN, "login"),
         ("claude", CLAUDE_READY, None),
         ("generic", "Do you trust this folder? [y/N] ", "trust"),
@@ -64,6 +83,36 @@ def test_question_is_told_by_the_end_of_the_output(name: str, text: str, kind: s
     rules = adapter.interactive.input.questions if adapter.interactive else adapter.questions
     found = find_question(text, rules)
     assert (found[0] if found else None) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "allow", "deny"),
+    [
+        ("codex", CODEX_TRUST, ("Enter",), ("2",)),
+        ("codex", CODEX_TRUST.replace("› 1. Trust", "  1. Trust"), (), ()),  # marked is the other one
+        ("codex", CODEX_PERMISSION, ("y",), ("Escape",)),
+        ("codex", CODEX_EDITS, ("y",), ("Escape",)),
+        ("codex", CODEX_LOGIN, (), ()),
+        ("claude", CLAUDE_TRUST, ("1",), ("2",)),
+        ("claude", CLAUDE_TRUST.replace("2.No", "3.No"), (), ()),
+        ("claude", CLAUDE_PERMISSION, ("1",), ("Escape",)),
+        ("claude", CLAUDE_BYPASS, ("2",), ("1",)),
+        ("claude", CLAUDE_BYPASS.replace("Yes,Iaccept", "Ofcourse"), (), ()),
+        ("generic", "Overwrite notes.txt? (yes/no): ", ("y", "Enter"), ("n", "Enter")),
+        ("aider", "Add file to the chat? (Y)es/(N)o/(D)on't ask again [Yes]: ", ("y", "Enter"), ("n", "Enter")),
+    ],
+)
+def test_keys_of_an_answer_are_known_for_the_dialogs_that_were_seen_only(
+    name: str, text: str, allow: tuple[str, ...], deny: tuple[str, ...]
+) -> None:
+    rule = next(rule for rule in ADAPTERS[name].questions if re.search(rule.pattern, text[-4096:]))
+    assert (rule.allow, rule.deny) == (allow, deny)
+
+
+def test_keys_of_answers_are_keys_that_exist() -> None:
+    rules = [rule for adapter in ADAPTERS.values() for rule in adapter.questions]
+    for rule in rules:
+        assert not {*rule.allow, *rule.deny} - set(KEYS), rule
 
 
 @pytest.mark.parametrize(
