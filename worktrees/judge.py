@@ -7,6 +7,7 @@ HEAD and index, so that nothing an agent can write (configuration, hooks, attrib
 """
 
 import contextlib
+import functools
 import os
 import secrets
 import shutil
@@ -18,10 +19,9 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from coordinate_agents.worktrees import commit_writer
+from coordinate_agents.worktrees import object_writer
 from coordinate_agents.worktrees.cat_file import ObjectName, ObjectReader
 from coordinate_agents.worktrees.commit_objects import CommitReader
-from coordinate_agents.worktrees.commit_writer import CommitWriter, RefusedCommitError
 from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.files import ensure_text, identity, read_regular
@@ -40,6 +40,7 @@ from coordinate_agents.worktrees.git import (
 from coordinate_agents.worktrees.judge_settings import CONFIG, ENVIRONMENT, USER_OVERRIDES
 from coordinate_agents.worktrees.layouts import Layouts
 from coordinate_agents.worktrees.model import RepositoryFacts
+from coordinate_agents.worktrees.object_writer import ObjectWriter, RefusedObjectError
 from coordinate_agents.worktrees.plain_files import PlainFiles
 from coordinate_agents.worktrees.ref_changes import RefChanger, RefusedError
 from coordinate_agents.worktrees.tree_objects import TreeReader
@@ -59,7 +60,10 @@ class Judge:
         self._reader = ObjectReader(self._start_reader)
         self.commits = CommitReader(self._reader)
         self.trees = TreeReader(self._reader, self.commits)
-        self._writer = CommitWriter(self._start_writer, self.git_dir)
+        self._writers = {
+            type_: ObjectWriter(functools.partial(self._start_writer, type_), self.git_dir)
+            for type_ in ("commit", "tree")
+        }
         self.plain_files = PlainFiles(self._reader, self.trees)
         self.layouts = Layouts()
         self._changer = RefChanger(self._start_ref_changer)
@@ -80,7 +84,8 @@ class Judge:
     def close(self) -> None:
         self._reader.close()
         self._changer.close()
-        self._writer.close()
+        for writer in self._writers.values():
+            writer.close()
 
     def __enter__(self) -> "Judge":
         return self
@@ -159,11 +164,11 @@ class Judge:
 
         Raises: WorktreeError.
         """
-        self._verify()
-        try:
-            return self._writer.write(text)
-        except RefusedCommitError as error:
-            raise failure(commit_writer.ARGS, GitResult(128, b"", error.said)) from None
+        return self._write("commit", text)
+
+    def write_tree(self, text: bytes) -> str:
+        """Write a tree with exactly these bytes, as `write_commit` does a commit; its id. Raises: WorktreeError."""
+        return self._write("tree", text)
 
     @contextlib.contextmanager
     def temporary_index(self) -> Iterator[str]:
@@ -213,6 +218,13 @@ class Judge:
         _copy_shallow(self.facts.common_dir, Path(self.git_dir))
         self._reader.close()
 
+    def _write(self, type_: str, text: bytes) -> str:
+        self._verify()
+        try:
+            return self._writers[type_].write(text)
+        except RefusedObjectError as error:
+            raise failure(object_writer.arguments(type_), GitResult(128, b"", error.said)) from None
+
     def _judge_environment(self, write_objects: bool) -> dict[str, str]:
         environment = dict(self._environment)
         environment["GIT_DIR"] = self.git_dir
@@ -232,8 +244,10 @@ class Judge:
         place = self.facts.common_dir
         return start(["update-ref", "-z", "--stdin"], env=self._user_environment(place), cwd=place, with_errors=True)
 
-    def _start_writer(self) -> "subprocess.Popen[bytes]":
-        return start(commit_writer.ARGS, env=self._judge_environment(True), cwd=self.git_dir, with_errors=True)
+    def _start_writer(self, type_: str) -> "subprocess.Popen[bytes]":
+        return start(
+            object_writer.arguments(type_), env=self._judge_environment(True), cwd=self.git_dir, with_errors=True
+        )
 
     def _start_reader(self) -> "subprocess.Popen[bytes]":
         return start(["cat-file", "--batch-command"], env=self._judge_environment(False), cwd=self.git_dir)

@@ -16,6 +16,7 @@ from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.judge_settings import RUNTIME_EMAIL, RUNTIME_NAME
 from coordinate_agents.worktrees.model import CommitId, Head, MergeConflict
+from coordinate_agents.worktrees.plain_merge import merge_plainly
 from coordinate_agents.worktrees.resolutions import by_parents
 from coordinate_agents.worktrees.rules import lines_file, rules_of
 
@@ -74,7 +75,7 @@ def fold(
                 given = _read(judge, known, answer)
                 result, date = Fold(given.id, given.tree), max(date, given.committed_at)
                 continue
-            merged = merge_trees(judge, result.commit, theirs.commit, attributes=attributes)
+            merged = merge_trees(judge, result.commit, theirs.commit, attributes=attributes, above=base)
             date = max(date, _read(judge, known, theirs.commit).committed_at)
             if merged.paths:
                 scene = _Scene(base, attributes, result.commit, merged.paths)
@@ -85,8 +86,17 @@ def fold(
     return result
 
 
-def merge_trees(judge: Judge, ours: CommitId, theirs: CommitId, *, attributes: str) -> TreeMerge:
-    """Merge two commits without a worktree. Raises: WorktreeError when git could not do it."""
+def merge_trees(
+    judge: Judge, ours: CommitId, theirs: CommitId, *, attributes: str, above: CommitId | None = None
+) -> TreeMerge:
+    """Merge two commits without a worktree; without git too, where both contain `above` and no file needs a look.
+
+    Raises: WorktreeError when git could not do it.
+    """
+    if above is not None and not judge.is_shallow:
+        plain = merge_plainly(judge.commits, judge.trees, ours, theirs, above=above, write=judge.write_tree)
+        if plain is not None:
+            return TreeMerge(plain)
     result = judge.git(
         *_DURABLE, "-c", f"core.attributesFile={attributes}",
         "merge-tree", "--write-tree", "-z", "--no-messages", ours, theirs,

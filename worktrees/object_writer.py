@@ -1,6 +1,6 @@
-"""Writes commit objects through one kept `git hash-object --stdin-paths`: 0.2 ms each instead of 4 for a process.
+"""Writes commits or trees through one kept `git hash-object --stdin-paths`: 0.2 ms each instead of 4 for a process.
 
-Thread-safe: one commit at a time. The bytes go through a file in the judge's private folder; git checks them, writes
+Thread-safe: one object at a time. The bytes go through a file in the judge's private folder; git checks them, writes
 the object durably, and answers with its id. Writing the same bytes again gives the same object, so a question to a
 process that died is asked again.
 """
@@ -19,12 +19,15 @@ from coordinate_agents.worktrees.kept import EndedError, KeptGit
 
 WRITE_TIMEOUT_S: Final = 60.0
 # git writes loose objects without fsync otherwise; a base that an agent builds on must survive a power cut.
-ARGS: Final = (
-    "-c", "core.fsync=loose-object", "hash-object", "-t", "commit", "-w", "--no-filters", "--stdin-paths",
-)  # fmt: skip
+_ARGS: Final = ("-c", "core.fsync=loose-object", "hash-object", "-w", "--no-filters", "--stdin-paths", "-t")
 
 
-class CommitWriter:
+def arguments(type_: str) -> tuple[str, ...]:
+    """Of the git that writes objects of the type."""
+    return (*_ARGS, type_)
+
+
+class ObjectWriter:
     """One `hash-object`, started by `start` in the folder `cwd` when it is needed; `cwd` has a private folder `tmp`."""
 
     def __init__(self, start: Callable[[], subprocess.Popen[bytes]], cwd: str) -> None:
@@ -33,9 +36,9 @@ class CommitWriter:
         self._cwd = cwd
 
     def write(self, text: bytes) -> str:
-        """The id of the commit with these bytes. Raises: RefusedCommitError with what git said, WorktreeError."""
+        """The id of the object with these bytes. Raises: RefusedObjectError with what git said, WorktreeError."""
         # Relative: the folder's own path may hold newlines.
-        name = f"tmp/commit-{secrets.token_hex(8)}"
+        name = f"tmp/object-{secrets.token_hex(8)}"
         path = Path(self._cwd, name)
         path.write_bytes(text)
         crash_point("commit.file")
@@ -59,7 +62,7 @@ class CommitWriter:
             return os.fsdecode(self._kept.line())
         except EndedError as error:
             if error.said:
-                raise RefusedCommitError(error.said) from None
+                raise RefusedObjectError(error.said) from None
             return ""
 
     def _ask_again(self, name: str) -> str:
@@ -69,8 +72,8 @@ class CommitWriter:
         return found
 
 
-class RefusedCommitError(Exception):
-    """git did not write the commit; `said` is its error output."""
+class RefusedObjectError(Exception):
+    """git did not write the object; `said` is its error output."""
 
     def __init__(self, said: bytes) -> None:
         super().__init__(said)

@@ -1,4 +1,4 @@
-"""Commits written through the kept process are the same bytes, checked and durable."""
+"""Commits and trees written through the kept process are the same bytes, checked and durable."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,9 +53,21 @@ def test_bytes_that_are_no_commit_are_refused_and_the_next_is_written(repo: Path
     assert judge.exists(judge.write_commit(text_of(repo, "good\n")))
 
 
+def test_trees_are_checked_and_written_like_commits(repo: Path, judge: Judge) -> None:
+    blob = git(repo, "rev-parse", "HEAD:README.md")
+    tree = git(repo, "mktree", input=f"100644 blob {blob}\ta\n100755 blob {blob}\tb\n")
+    text = b"".join(
+        b"%s %s\0%s" % (mode, name, bytes.fromhex(blob)) for mode, name in ((b"100644", b"a"), (b"100755", b"b"))
+    )
+    assert judge.write_tree(text) == tree
+    with pytest.raises(WorktreeError, match="git hash-object failed"):
+        judge.write_tree(text[:-1])
+    assert judge.write_tree(text) == tree
+
+
 def test_a_killed_process_is_replaced(repo: Path, judge: Judge) -> None:
     first = judge.write_commit(text_of(repo, "first\n"))
-    child = judge._writer._kept.child
+    child = judge._writers["commit"]._kept.child
     assert child is not None
     child.kill()
     child.wait()
