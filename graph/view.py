@@ -178,7 +178,7 @@ def _subtask(
         "base": run.get("base"),
         "head": run.get("head"),
         "verifiedCommit": run.get("verified_commit"),
-        "summary": None,
+        "summary": run.get("summary"),
         "retryAt": _time(run.get("retry_at")),
         "startedAt": _time(run.get("started_at")),
         "endedAt": _time(run.get("ended_at")),

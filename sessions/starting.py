@@ -7,6 +7,7 @@ dead. The specification, with the environment, is in no file and on no command l
 
 import base64
 import contextlib
+import functools
 import hashlib
 import importlib.util
 import json
@@ -251,6 +252,7 @@ def bootstrap() -> str:
     return _BOOTSTRAP.format(base=str(base), host=strays.HOST_WORDS.decode())
 
 
+@functools.cache
 def ptyprocess_path() -> str:
     """The folder that holds ptyprocess, for processes that look at no site-packages."""
     spec = importlib.util.find_spec("ptyprocess")

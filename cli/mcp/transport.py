@@ -10,6 +10,7 @@ import asyncio
 import fcntl
 import json
 import os
+import select
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -119,9 +120,12 @@ class Wire:
         """Write one line whole. A client that went away ends the server: nobody reads any more."""
         data = message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
         try:
-            # In a thread: a client that does not read must not keep other requests from being worked on.
             async with self._writing:
-                await anyio.to_thread.run_sync(_write_all, self._sink, data)
+                if len(data) <= select.PIPE_BUF and _has_room(self._sink):
+                    os.write(self._sink, data)
+                else:
+                    # In a thread: a client that does not read must not keep other requests from being worked on.
+                    await anyio.to_thread.run_sync(_write_all, self._sink, data)
         except OSError:
             leave()
 
@@ -129,6 +133,13 @@ class Wire:
 def leave() -> None:
     """End this process at once. Calls under way are in processes of their own, or only look."""
     os._exit(0)
+
+
+def _has_room(descriptor: int) -> bool:
+    """Whether PIPE_BUF bytes go without waiting. Source: poll(2), pipe(7)."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(0))
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

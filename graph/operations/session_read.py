@@ -36,11 +36,9 @@ class Request:
 def execute(runtime: Runtime, request: Request) -> Result:
     """`output` from `cursor` to `nextCursor`. Raises: SESSION_NOT_FOUND, INVALID_USAGE, SESSION_NOT_HEALTHY."""
     _check(request)
-    target = anyio.run(find, runtime, request.session)
     if request.follow:
-        return Result({}, stream=_follow(runtime, request, target))
-    wait_ms = int((request.wait or 0.0) * 1000)
-    output = anyio.run(_read, runtime, target, request, request.cursor, wait_ms)
+        return Result({}, stream=_follow(runtime, request, anyio.run(find, runtime, request.session)))
+    target, output = anyio.run(_find_and_read, runtime, request)
     return Result({"session": session_json(target), **output_json(output), "raw": bool(request.raw)})
 
 
@@ -62,6 +60,11 @@ def _check(request: Request) -> None:
         raise GraphError("INVALID_USAGE", f"--max-bytes is from 1 to {MAX_BYTES}.")
     if request.max_lines is not None and request.max_lines < 1:
         raise GraphError("INVALID_USAGE", "--max-lines is at least 1.")
+
+
+async def _find_and_read(runtime: Runtime, request: Request) -> tuple[Target, Output]:
+    target = await find(runtime, request.session)
+    return target, await _read(runtime, target, request, request.cursor, int((request.wait or 0.0) * 1000))
 
 
 async def _read(runtime: Runtime, target: Target, request: Request, cursor: int | None, wait_ms: int) -> Output:
