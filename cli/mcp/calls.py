@@ -40,6 +40,8 @@ MAX_UNDERWAY: Final = 64
 MAX_KEPT: Final = 32
 _TAIL_BYTES: Final = 2000
 _EVENTS: Final = "graph-events"
+# Of these it can be told from an answer whether the wait came to its end.
+_IN_SLICES: Final = frozenset({"graph-wait", "session-read"})
 
 Document = dict[str, Any]
 # Told now and then while a call waits: the seconds so far, and of how many.
@@ -58,11 +60,12 @@ class Underway:
 
 
 class Calls:
-    """`folder` is where the processes stand: relative names are meant from there."""
+    """`folder` is where the processes stand: relative names are meant from there. No call takes over `longest_s`."""
 
-    def __init__(self, group: TaskGroup, folder: str) -> None:
+    def __init__(self, group: TaskGroup, folder: str, *, longest_s: float = LONGEST_S) -> None:
         self._group = group
         self._folder = folder
+        self._longest_s = longest_s
         self._looks = anyio.CapacityLimiter(MAX_LOOKS)
         self._processes = anyio.CapacityLimiter(MAX_UNDERWAY)
         self._count = 0
@@ -88,10 +91,12 @@ class Calls:
         asked = invocation.values[wait.field]
         if asked is None and wait.name == "timeout":
             asked = float("inf")
-        if asked is None or (wait.name == "wait" and asked > LONGEST_S):
+        if asked is None or (wait.name == "wait" and asked > self._longest_s):
             return await self.look(invocation)
+        if invocation.verb.name not in _IN_SLICES:
+            return await self.look(_with(invocation, wait.field, min(asked, self._longest_s)))
         begun = time.monotonic()
-        whole = min(asked, LONGEST_S)
+        whole = min(asked, self._longest_s)
         while True:
             left = max(0.0, whole - (time.monotonic() - begun))
             document, code = await self.look(_with(invocation, wait.field, min(left, SLICE_S)))
@@ -99,7 +104,7 @@ class Calls:
             if _is_answered(document) or waited >= whole:
                 break
             await tell(waited, whole)
-        if asked > LONGEST_S and not _is_answered(document):
+        if asked > self._longest_s and not _is_answered(document):
             return await self.still_running(invocation, {}), 0
         if not _is_answered(document) and not document["ok"]:
             # In the words of the call, not of its last slice.
@@ -124,11 +129,11 @@ class Calls:
         self._group.start_soon(self._run, call, stdin)
         begun = time.monotonic()
         try:
-            while not call.ended.is_set() and (waited := time.monotonic() - begun) < LONGEST_S:
-                with anyio.move_on_after(min(PROGRESS_EVERY_S, LONGEST_S - waited)):
+            while not call.ended.is_set() and (waited := time.monotonic() - begun) < self._longest_s:
+                with anyio.move_on_after(min(PROGRESS_EVERY_S, self._longest_s - waited)):
                     await call.ended.wait()
                 if not call.ended.is_set():
-                    await tell(time.monotonic() - begun, LONGEST_S)
+                    await tell(time.monotonic() - begun, self._longest_s)
         except anyio.get_cancelled_exc_class():
             # What only looks is of no use to anybody now; what changes something is finished.
             if invocation.verb.access in ("none", "read") and call.process is not None:
