@@ -1,0 +1,91 @@
+"""The command line and the server answer the same: verb by verb, on the same repository (contract section 7)."""
+
+import json
+import re
+from typing import Any
+
+from mcp_client import PREFIX, McpClient
+from world import Done, World
+
+PLAN = "id: plan\nsubtasks: [{id: a, spec: x}, {id: b, dependsOn: a, spec: x}]\n"
+BAD = "id: plan\nsubtasks: [{id: a, spec: x, dependsOn: zzz}]\n"
+# What may differ between two looks: when they were taken, whose turn the lease was, and the disk.
+_MOVING = re.compile(r'"(elapsedS|since|generation|freeBytes)": [^,}\]]+')
+
+
+def _still(document: dict[str, Any]) -> Any:
+    return json.loads(_MOVING.sub(r'"\1": 0', json.dumps(document)))
+
+
+def _compare(done: Done, result: dict[str, Any]) -> None:
+    """The document is the same, and so is the exit code (of an error it follows from the code)."""
+    found = dict(result["structuredContent"])
+    code = found.pop("exitCode", 0) if found["ok"] else done.code
+    assert _still(found) == _still(done.document), str(done)
+    assert code == done.code
+    assert result["isError"] is not found["ok"]
+
+
+def test_every_verb_answers_over_mcp_what_it_answers_on_the_command_line(world: World) -> None:
+    plan = world.graph(PLAN)
+    bad = world.graph(BAD, "bad.yaml")
+    assert world.run("run", plan, "--integrate", "--json").code == 0
+    session = world.status("plan")["subtasks"][0]["session"]["id"]
+    cases: list[tuple[str, tuple[object, ...], dict[str, Any]]] = [
+        ("graph-init", (), {}),
+        ("graph-validate", (plan,), {"path": str(plan)}),
+        ("graph-validate", (bad,), {"path": str(bad)}),
+        ("graph-schema", (), {"maxBytes": 1 << 20}),
+        ("graph-plan", ("plan",), {"taskId": "plan"}),
+        ("graph-plan", (plan,), {"path": str(plan)}),
+        ("graph-create", (plan,), {"path": str(plan)}),
+        ("graph-create", (bad,), {"path": str(bad)}),
+        ("graph-run", ("other",), {"taskId": "other"}),
+        ("graph-wait", ("plan",), {"taskId": "plan"}),
+        ("graph-wait", ("plan", "--for", "b", "--timeout", "5"), {"taskId": "plan", "for": "b", "timeout": "5s"}),
+        ("graph-stop", ("plan", "--reason", "why"), {"taskId": "plan", "reason": "why"}),
+        ("graph-integrate", ("plan", "--abort"), {"taskId": "plan", "abort": True}),
+        ("graph-list", (), {}),
+        ("graph-status", (), {}),
+        ("graph-status", ("other",), {"taskId": "other"}),
+        ("graph-inspect", ("plan", "a"), {"taskId": "plan", "subtaskId": "a", "maxBytes": 1 << 20}),
+        ("graph-inspect", ("plan", "a", "--part", "diff"), {"taskId": "plan", "subtaskId": "a", "part": "diff"}),
+        ("graph-events", ("plan", "--limit", "3"), {"taskId": "plan", "limit": 3}),
+        ("graph-events", ("plan", "b", "--after", "9"), {"taskId": "plan", "subtaskId": "b", "after": 9}),
+        ("graph-diff", ("plan",), {"taskId": "plan"}),
+        ("graph-path", ("plan", "a"), {"taskId": "plan", "subtaskId": "a"}),
+        ("graph-export", ("plan", "--format", "dot"), {"taskId": "plan", "format": "dot"}),
+        ("graph-verify", ("plan",), {"taskId": "plan"}),
+        ("session-open", ("plan/a", "--agent", "none"), {"taskId": "plan", "subtaskId": "a", "agent": "none"}),
+        ("session-list", ("plan", "--all"), {"taskId": "plan", "all": True}),
+        ("session-status", (session,), {"sessionId": session}),
+        ("session-status", ("plan/a",), {"sessionId": "plan/a"}),
+        ("session-status", ("nobody",), {"sessionId": "nobody"}),
+        ("session-inspect", (session,), {"sessionId": session}),
+        ("session-read", (session, "--cursor", "0", "--max-lines", "2"),
+         {"sessionId": session, "cursor": 0, "maxLines": 2}),
+        ("session-read", (session, "--wait", "99"), {"sessionId": session, "wait": 99}),
+        ("session-write", (session, "hello", "--submit"), {"sessionId": session, "text": "hello", "submit": True}),
+        ("session-answer", (session, "--allow"), {"sessionId": session, "allow": True}),
+        ("session-interrupt", (session,), {"sessionId": session}),
+        ("session-close", (session, "--now"), {"sessionId": session, "now": True}),
+        ("setup-configure", ("--agent", "new", "--command", "sh", "--arg", "a", "--arg", "b", "--dry-run"),
+         {"agent": "new", "command": "sh", "arg": ["a", "b"], "dryRun": True}),
+        ("setup-discover", (), {"maxBytes": 1 << 20}),
+        ("setup-trust", (), {}),
+        ("evidence-submit", ("done",), {"summary": "done"}),
+    ]  # fmt: skip
+    with McpClient(world, "--allow-decisions", "all") as client:
+        for verb, words, arguments in cases:
+            done = world.run(verb, *(str(word) for word in words), "--json")
+            _compare(done, client.call(verb.replace("-", "_"), **arguments))
+        known = {verb for verb, _, _ in cases}
+        for tool in client.result(client.send("tools/list"))["tools"]:
+            verb = tool["name"].removeprefix(PREFIX).replace("_", "-")
+            if verb not in known:
+                # Verbs without a case are refused alike: given a graph that there is not, or nothing.
+                takes_graph = "taskId" in tool["inputSchema"]["properties"]
+                words, arguments = (("nosuch",), {"taskId": "nosuch"}) if takes_graph else ((), {})
+                done = world.run(verb, *words, "--json")
+                found = client.call(tool["name"].removeprefix(PREFIX), **arguments)["structuredContent"]
+                assert found.get("error", {}).get("code") == done.document.get("error", {}).get("code"), str(done)
