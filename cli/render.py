@@ -16,6 +16,8 @@ _RENDERERS: Final[Mapping[str, str]] = {
     "graph-stop": _STATUS,
     "graph-integrate": _STATUS,
     "graph-wait": _STATUS,
+    "graph-cleanup": "render_cleanup:cleanup",
+    "graph-undo": "render_cleanup:undone",
     "graph-list": "render_status:graphs",
     "graph-inspect": "render_inspect:inspect",
     "graph-events": "render_inspect:events",

@@ -46,6 +46,13 @@ POINTS: Final[tuple[str, ...]] = (
     "stop.closed",
     "integration.merged",
     "integration.published",
+    # Of graph-cleanup and graph-undo.
+    "removal.set-aside",
+    "removal.intended",
+    "removal.removed",
+    "branch.deleted",
+    "undo.intended",
+    "undo.made",
 )
 
 _target, _, _count = os.environ.get(CRASH_VARIABLE, "").partition(":")

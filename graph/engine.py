@@ -134,7 +134,7 @@ class Engine:
         self._append(event, changed, now)
         context.progress.event(context.snapshot, event, now)
         subtask = subtask_of(event)
-        has_moved = subtask is None or self._planner.sync(subtask)
+        has_moved = subtask not in context.snapshot.runs or self._planner.sync(subtask)
         for effect in effects:
             self.start(effect)
         if has_moved:

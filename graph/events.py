@@ -357,6 +357,84 @@ class TaskReleased:
 
 
 @dataclass(frozen=True, slots=True)
+class TeardownEnded:
+    """A teardown command ran in the worktree before it goes. `cause` as of a Session's end."""
+
+    subtask: SubtaskId
+    name: str
+    cause: str
+    exit_code: int | None = None
+    log_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardMade:
+    """Everything in the worktree was set aside as this pinned commit."""
+
+    subtask: SubtaskId
+    commit: CommitId
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalStarted:
+    """The intent to remove the worktree. `discard`: what was set aside of it."""
+
+    subtask: SubtaskId
+    discard: CommitId | None = None
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class WorktreeRemoved:
+    """The worktree is gone; its branch stays at `tip`. `kept`: commits that were pinned since only it held them."""
+
+    subtask: SubtaskId
+    tip: CommitId | None
+    kept: tuple[CommitId, ...] = ()
+    bytes: int = 0
+    was_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalRefused:
+    """The worktree stays in its place."""
+
+    subtask: SubtaskId
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchDeleted:
+    """The branch of a removed worktree was deleted; a pin or another ref holds `commit`."""
+
+    subtask: SubtaskId
+    branch: str
+    commit: CommitId
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class UndoStarted:
+    """The intent to bring a removed worktree back. `nonce` will mark it."""
+
+    subtask: SubtaskId
+    nonce: str
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """The worktree is back, with what `discard` held; `lost` says in words what is not as it was."""
+
+    subtask: SubtaskId
+    worktree: Worktree
+    discard: CommitId | None = None
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class IntegrationStarted:
     heads: tuple[Head, ...]
 
@@ -423,6 +501,25 @@ TaskEvent = (
     | TaskTold
     | TaskHeld
     | TaskReleased
+    | TeardownEnded
+    | DiscardMade
+    | RemovalStarted
+    | WorktreeRemoved
+    | RemovalRefused
+    | BranchDeleted
+    | UndoStarted
+    | Undone
+)
+# These are about a worktree; of the integration's they carry its reserved name as the subtask.
+RemovalEvent = (
+    TeardownEnded
+    | DiscardMade
+    | RemovalStarted
+    | WorktreeRemoved
+    | RemovalRefused
+    | BranchDeleted
+    | UndoStarted
+    | Undone
 )
 IntegrationEvent = (
     IntegrationStarted
@@ -451,6 +548,11 @@ DURABLE: Final = frozenset(
         "SharedAccepted",
         "TaskReset",
         "TaskHeld",
+        "DiscardMade",
+        "RemovalStarted",
+        "WorktreeRemoved",
+        "BranchDeleted",
+        "UndoStarted",
     }
 )
 

@@ -44,6 +44,7 @@ from coordinate_agents.graph.events import (
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.snapshot import GraphSummary, Snapshot, TaskRun
 from coordinate_agents.graph.states import GRAPH_EVENTS, INTEGRATION_EVENTS, TASK_EVENTS
+from coordinate_agents.worktrees.model import INTEGRATION_SLUG
 
 # How the turn of a program that stays ends well: it said so, or waits for the next prompt.
 TURN_OVER: Final = frozenset({"submitted", "idle-prompt"})
@@ -83,7 +84,7 @@ def _require_legal(snapshot: Snapshot, event: Event) -> None:
     name, subtask = event_type(event), subtask_of(event)
     if name in GRAPH_EVENTS:
         return
-    if subtask is None:
+    if subtask is None or subtask == INTEGRATION_SLUG:
         _require(INTEGRATION_EVENTS, name, snapshot.summary.integration.state, "the integration")
         return
     run = snapshot.runs.get(subtask)

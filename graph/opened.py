@@ -24,18 +24,26 @@ def opened_prefix(graph: str, subtask: str) -> str:
 
 async def require_none_open(context: Context, run: TaskRun) -> None:
     """Raises: SESSION_STATE_CONFLICT naming the Session that lives in the subtask's worktree."""
-    names = await context.call(_names, context.state_dir / "sessions", opened_prefix(context.graph_id, run.id))
+    name = await open_in(context, run.id)
+    if name is not None:
+        raise GraphError(
+            "SESSION_STATE_CONFLICT",
+            f"Subtask {run.id} did not start: Session {name}, which a person opened, lives in its worktree.",
+            kept="that Session, the worktree and its branch",
+            next=f"coordinate-agents session-close {name}",
+            stage="worktree",
+            facts={"taskId": context.graph_id, "subtaskId": run.id, "sessionId": name},
+        )
+
+
+async def open_in(context: Context, subtask: SubtaskId) -> SessionId | None:
+    """A Session that a person opened in the subtask's worktree and that lives; None when there is none."""
+    names = await context.call(_names, context.state_dir / "sessions", opened_prefix(context.graph_id, subtask))
     for name in names:
         facts = await context.sessions.look(SessionId(name))
         if facts.liveness in ("live", "unreachable"):
-            raise GraphError(
-                "SESSION_STATE_CONFLICT",
-                f"Subtask {run.id} did not start: Session {name}, which a person opened, lives in its worktree.",
-                kept="that Session, the worktree and its branch",
-                next=f"coordinate-agents session-close {name}",
-                stage="worktree",
-                facts={"taskId": context.graph_id, "subtaskId": run.id, "sessionId": name},
-            )
+            return SessionId(name)
+    return None
 
 
 def _names(folder: Path, prefix: str) -> list[str]:

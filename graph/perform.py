@@ -155,7 +155,7 @@ def _look_and_make(context: Context, run: TaskRun, heads: Sequence[Head]) -> _Lo
         worktrees.keep_tips(graph, refs)
         context.kept_tips_blob = refs_blob
     crash_point("base.snapshot")
-    if run.base is not None and run.worktree is not None and not run.is_fresh:
+    if run.base is not None and (run.worktree or run.removal) is not None and not run.is_fresh:
         return _Looked(shared, refs_blob, Base(run.base, run.reduced))
     base = context.snapshot.summary.base
     if base is None:

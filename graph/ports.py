@@ -31,6 +31,7 @@ from coordinate_agents.sessions.model import (
 )
 from coordinate_agents.worktrees.model import (
     Base,
+    BranchGone,
     BringBackRequest,
     BroughtBack,
     CommitId,
@@ -265,6 +266,17 @@ class Worktrees(Protocol):
         """Remove an owned worktree that holds nothing else (contract section 9), or what `discarded` holds.
 
         Blocks for as long as deleting takes. Branch, pins and commits stay. Killed anywhere, the next call goes on.
+        """
+        ...
+
+    def settle_removal(self, graph: str, slug: str, worktree: Worktree) -> None:
+        """End a removal that was cut short: what was not decided goes back to its place, what was is deleted."""
+        ...
+
+    def delete_branch(self, graph: str, slug: str, *, is_result: bool = False) -> BranchGone | Refused | None:
+        """Delete a Runtime branch by compare-and-swap when every commit of it is pinned; None: there is none.
+
+        `is_result`: only when a ref of the user's contains it, too.
         """
         ...
 

@@ -8,7 +8,7 @@ from coordinate_agents.graph.model import SubtaskId, slug
 from coordinate_agents.graph.opened import require_none_open
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.worktrees.errors import WorktreeError
-from coordinate_agents.worktrees.model import Worktree
+from coordinate_agents.worktrees.model import CommitId, Worktree, branch_ref
 
 
 async def create_worktree(context: Context, subtask: SubtaskId) -> Event:
@@ -24,6 +24,7 @@ async def create_worktree(context: Context, subtask: SubtaskId) -> Event:
         run.base,
         root=context.worktree_root,
         nonce=run.nonce,
+        resume_from=await kept_tip(context, run),
         frozen=context.frozen,
     )
     crash_point("worktree.created")
@@ -33,6 +34,9 @@ async def create_worktree(context: Context, subtask: SubtaskId) -> Event:
 async def _reuse(context: Context, run: TaskRun, worktree: Worktree) -> Event:
     """The kept worktree with whatever stands in it. A missing folder is laid out anew at the kept branch tip."""
     await require_none_open(context, run)
+    if run.removing is not None:
+        # A removal that was cut short is taken back, or finished where its files were deleted already.
+        await context.call(context.worktrees.settle_removal, context.graph_id, slug(run.id), worktree)
     damage = await context.call(context.worktrees.is_intact, worktree)
     if damage is None:
         return WorktreeReady(run.id, worktree, reused=True)
@@ -55,6 +59,14 @@ async def _reuse(context: Context, run: TaskRun, worktree: Worktree) -> Event:
         frozen=context.frozen,
     )
     return WorktreeReady(run.id, made)
+
+
+async def kept_tip(context: Context, run: TaskRun) -> CommitId | None:
+    """Where the new worktree of a subtask begins whose old one was removed: its branch. None: at its base."""
+    if run.removal is None or run.is_fresh:
+        return None
+    refs = await context.call(context.worktrees.runtime_refs, context.graph_id)
+    return refs.get(branch_ref(context.graph_id, slug(run.id)), run.removal.tip)
 
 
 async def run_setup(context: Context, subtask: SubtaskId) -> Event:

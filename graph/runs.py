@@ -22,6 +22,21 @@ LIMIT_CODES: Final = frozenset({"RATE_LIMITED", "QUOTA_EXHAUSTED"})
 
 
 @dataclass(frozen=True, slots=True)
+class Removal:
+    """A worktree that was removed, or is being removed: what it takes to bring it back.
+
+    `tip` is where its branch was, `discard` what was set aside. `nonce`: the intent to bring it back.
+    """
+
+    worktree: Worktree
+    tip: CommitId | None = None
+    baseline: tuple[str, ...] = ()
+    discard: CommitId | None = None
+    is_branch_deleted: bool = False
+    nonce: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TaskRun:
     """What became of one subtask.
 
@@ -39,6 +54,9 @@ class TaskRun:
     first prompt until it succeeds; `told`: words for the next prompt, whichever it is; `is_told`: the last turn was
     one of those; `chosen_agent`: instead of the document's; `is_held`: nothing starts before it is released;
     `verified_by` and `waivers` are of the verification that runs, or of the last one.
+
+    `removing`: its worktree is on the way out; `removal`: it is gone, and the next attempt gets a new one on the kept
+    branch. `discard` is the last thing that was set aside.
     """
 
     id: SubtaskId
@@ -95,6 +113,9 @@ class TaskRun:
     is_held: bool = False
     verified_by: str = ""
     waivers: tuple[Waiver, ...] = ()
+    removing: Removal | None = None
+    removal: Removal | None = None
+    discard: CommitId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +132,10 @@ class Integration:
     failure: Failure | None = None
     command_session: str | None = None
     command_marker: str | None = None
+    baseline: tuple[str, ...] = ()
+    removing: Removal | None = None
+    removal: Removal | None = None
+    discard: CommitId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,8 @@ def recorded_refs(context: Context) -> Mapping[str, CommitId]:
     """What the Runtime's refs of finished subtasks must be: branch and every pin that the record names."""
     wanted: dict[str, CommitId] = {}
     for run in context.snapshot.runs.values():
-        if run.state == "succeeded" and run.verified_commit is not None:
+        is_deleted = run.removal is not None and run.removal.is_branch_deleted
+        if run.state == "succeeded" and run.verified_commit is not None and not is_deleted:
             wanted[branch_ref(context.graph_id, slug(run.id))] = run.verified_commit
     return wanted
 

@@ -8,7 +8,7 @@ subtasks. `fold` only records what an event says; whether the event was legal an
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import Any
 
 from coordinate_agents.graph.events import (
     AttemptFailed,
@@ -30,6 +30,7 @@ from coordinate_agents.graph.events import (
     IntegrationMerged,
     IntegrationStarted,
     PhaseChanged,
+    RemovalEvent,
     SessionAdopted,
     SessionClosed,
     SessionStarted,
@@ -51,6 +52,7 @@ from coordinate_agents.graph.events import (
 )
 from coordinate_agents.graph.frontier import Frontier, RunState
 from coordinate_agents.graph.model import SubtaskId, Task, TaskGraph
+from coordinate_agents.graph.removed import fold_removal
 from coordinate_agents.graph.runs import (
     INTERRUPTED,
     LIMIT_CODES,
@@ -64,7 +66,7 @@ from coordinate_agents.graph.runs import (
     summary_to_row,
 )
 from coordinate_agents.graph.states import IntegrationState, Phase
-from coordinate_agents.worktrees.model import Head
+from coordinate_agents.worktrees.model import INTEGRATION_SLUG, Head
 
 __all__ = [
     "INTERRUPTED",
@@ -119,6 +121,10 @@ class Snapshot:
             ):
                 self.summary = _fold_summary(self.summary, event, time)
                 return self.summary
+            case _ if isinstance(event, RemovalEvent) and event.subtask == INTEGRATION_SLUG:
+                integration = fold_removal(self.summary.integration, event)
+                self.summary = replace(self.summary, integration=integration)
+                return self.summary
             case _:
                 before = self.runs[event.subtask]
                 run = _fold_run(before, event, time)
@@ -169,11 +175,28 @@ def _fold_summary(summary: GraphSummary, event: Any, time: float) -> GraphSummar
 def _fold_integration(integration: Integration, event: Any) -> Integration:
     match event:
         case IntegrationStarted(heads=heads):
-            return Integration(state="merging", heads=heads, commit=integration.commit, worktree=integration.worktree)
+            return Integration(
+                state="merging",
+                heads=heads,
+                commit=integration.commit,
+                worktree=integration.worktree,
+                removing=integration.removing,
+                removal=integration.removal,
+                discard=integration.discard,
+            )
         case IntegrationConflicted(pair=pair, paths=paths, applied=applied):
             return replace(integration, state="conflict", pair=pair, paths=paths, applied=applied)
         case IntegrationMerged(commit=commit, tree=tree, worktree=worktree, merged=merged):
-            return replace(integration, state="checking", commit=commit, tree=tree, worktree=worktree, applied=merged)
+            return replace(
+                integration,
+                state="checking",
+                commit=commit,
+                tree=tree,
+                worktree=worktree,
+                applied=merged,
+                removing=None,
+                removal=None,
+            )
         case IntegrationCommandStarting(session=session, marker=marker):
             return replace(integration, command_session=session, command_marker=marker)
         case IntegrationJudged(accepted=accepted, checks=checks, failure=failure):
@@ -195,7 +218,7 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
         case BaseConflicted():
             return replace(_ended(run, time), state="idle", conflict=event, tries=run.tries - 1)
         case WorktreeReady(worktree=worktree):
-            return replace(run, stage="worktree", worktree=worktree, is_fresh=False)
+            return replace(run, stage="worktree", worktree=worktree, is_fresh=False, removing=None, removal=None)
         case SetupDone(baseline=baseline):
             nonce = run.worktree.nonce if run.worktree is not None else None
             return replace(run, stage="setup", baseline=baseline, setup_nonce=nonce)
@@ -268,7 +291,7 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
             # It gave its slot back; the planner gives it the next one.
             return replace(run, is_held=False, can_go_on=run.phase == "held" and run.state == "running")
         case _:
-            assert_never(event)
+            return fold_removal(run, event)
 
 
 def _claimed(run: TaskRun, event: TaskClaimed, time: float) -> TaskRun:

@@ -27,6 +27,18 @@ GraphState = Literal[
     "STOPPED",
 ]
 
+# What happens to the worktree of a subtask that does not run, or of the integration.
+REMOVAL_EVENTS: Final = (
+    "TeardownEnded",
+    "DiscardMade",
+    "RemovalStarted",
+    "WorktreeRemoved",
+    "RemovalRefused",
+    "BranchDeleted",
+    "UndoStarted",
+    "Undone",
+)
+
 # Event type -> stored states in which it is legal. The machine is the only reader.
 TASK_EVENTS: Final[Mapping[str, frozenset[TaskState]]] = {
     "TaskClaimed": frozenset({"idle"}),
@@ -43,7 +55,8 @@ TASK_EVENTS: Final[Mapping[str, frozenset[TaskState]]] = {
     "CommitMade": frozenset({"running"}),
     # Only a person's check starts from elsewhere than running.
     "VerificationStarted": frozenset({"idle", "running", "failed", "stopped"}),
-    "CommandStarting": frozenset({"running"}),
+    # Teardown commands run in the worktree of a subtask that ended.
+    "CommandStarting": frozenset({"idle", "running", "succeeded", "failed", "stopped"}),
     "BaselineExtended": frozenset({"running"}),
     "FactsRecorded": frozenset({"running"}),
     "CheckEnded": frozenset({"running"}),
@@ -54,15 +67,18 @@ TASK_EVENTS: Final[Mapping[str, frozenset[TaskState]]] = {
     "TaskTold": frozenset({"idle", "running", "failed", "stopped"}),
     "TaskHeld": frozenset({"idle", "running", "failed", "stopped"}),
     "TaskReleased": frozenset({"idle", "running", "succeeded", "failed", "stopped"}),
+    **dict.fromkeys(REMOVAL_EVENTS, frozenset[TaskState]({"idle", "succeeded", "failed", "stopped"})),
 }
 
 INTEGRATION_EVENTS: Final[Mapping[str, frozenset[IntegrationState]]] = {
     "IntegrationStarted": frozenset({"none", "merging", "conflict", "checking", "failed", "integrated"}),
     "IntegrationConflicted": frozenset({"merging"}),
     "IntegrationMerged": frozenset({"merging"}),
-    "IntegrationCommandStarting": frozenset({"checking"}),
+    # Teardown commands run in its worktree, whatever became of it.
+    "IntegrationCommandStarting": frozenset({"none", "conflict", "checking", "failed", "integrated"}),
     "IntegrationJudged": frozenset({"checking"}),
     "IntegrationFailed": frozenset({"merging", "checking"}),
+    **dict.fromkeys(REMOVAL_EVENTS, frozenset[IntegrationState]({"none", "conflict", "failed", "integrated"})),
 }
 
 # Events of the graph itself are legal in every state.

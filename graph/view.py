@@ -173,8 +173,9 @@ def _subtask(
         "agent": run.get("agent") or task["agent"],
         "attempt": run.get("attempt", 0),
         "dependsOn": list(task["depends_on"]),
-        "branch": worktree.get("branch"),
+        "branch": worktree.get("branch") or _branch_of_removed(run),
         "worktree": worktree.get("path"),
+        "discard": run.get("discard"),
         "base": run.get("base"),
         "head": run.get("head"),
         "verifiedCommit": run.get("verified_commit"),
@@ -188,6 +189,13 @@ def _subtask(
         "usage": None,
         "session": _session(graph, task["id"], run),
     }
+
+
+def _branch_of_removed(run: Mapping[str, Any]) -> str | None:
+    """The branch of a worktree that was removed, unless it was deleted, too."""
+    removal = run.get("removal") or {}
+    branch: str | None = (removal.get("worktree") or {}).get("branch")
+    return None if removal.get("is_branch_deleted") else branch
 
 
 def _reason(
@@ -311,7 +319,7 @@ def _integration(integration: Mapping[str, Any]) -> dict[str, Any] | None:
         }
     return {
         "state": state,
-        "branch": worktree.get("branch"),
+        "branch": worktree.get("branch") or _branch_of_removed(integration),
         "worktree": worktree.get("path"),
         "commit": integration.get("commit"),
         "conflict": conflict,

@@ -116,7 +116,7 @@ def refusal_of(judge: Judge, request: RemovalRequest, seen: Seen) -> Refused | N
     if seen.wrong:
         return refusals.nested(worktree, [entry.path for entry in seen.wrong])
     if seen.tracked:
-        return refusals.dirty([entry.path for entry in seen.tracked])
+        return refusals.dirty([entry.path for entry in seen.tracked], seen.left)
     if len(seen.left) > len(seen.hidden):
         return refusals.untracked([path for path in seen.left if path not in seen.hidden])
     if seen.hidden:

@@ -255,7 +255,7 @@ class CommitOutcome:
 RefusalReason = Literal[
     "dirty", "untracked", "ignored-by-agent", "staged", "operation", "detached", "nested", "unreadable", "copied",
     "changed", "too-much", "in-use", "mounted", "foreign", "moved", "linked", "locked", "reappeared", "undeletable",
-    "busy",
+    "busy", "checked-out", "only-here",
 ]  # fmt: skip
 
 
@@ -308,7 +308,8 @@ class Refused:
 class Contents:
     """What a worktree holds that would go with it. `refusal`: why it would stay; None: it could go.
 
-    `extra`: the files that the head does not have and that would go, in path order. `fingerprint` names everything
+    `extra`: the files that the head does not have and that would go, in path order, with `bytes` together; `unsaved`:
+    those that keep it, changed or untracked. `fingerprint` names everything
     that is there exactly: head, index, and every file that differs from head or is not in it. `is_missing`: there is no
     folder any more.
     """
@@ -317,8 +318,10 @@ class Contents:
     refusal: Refused | None = None
     extra: tuple[HeldFile, ...] = ()
     bytes: int = 0
+    unsaved: tuple[HeldFile, ...] = ()
     fingerprint: str = ""
     is_missing: bool = False
+    users: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,3 +359,12 @@ class BroughtBack:
 
     worktree: Worktree
     lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BranchGone:
+    """A branch that was deleted, where it was, and the ref that holds its commits."""
+
+    branch: str
+    tip: CommitId
+    held_by: str

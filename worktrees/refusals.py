@@ -43,8 +43,12 @@ def nested(worktree: Worktree, paths: Sequence[str]) -> Refused:
     return _listed("nested", f"{{}} {what}", following, paths)
 
 
-def dirty(paths: Sequence[str]) -> Refused:
-    return _listed("dirty", "uncommitted changes: {}", "", paths)
+def dirty(paths: Sequence[str], others: Sequence[str] = ()) -> Refused:
+    """`others` are untracked."""
+    beside = f"; untracked files: {_shown(others)}" if others else ""
+    said = f"uncommitted changes: {_shown(paths)}{beside}"
+    both = (*paths, *others)
+    return Refused("dirty", said, "", both[:_MAX_PATHS], len(both))
 
 
 def untracked(paths: Sequence[str]) -> Refused:
@@ -122,13 +126,26 @@ def undeletable(path: str, why: str) -> Refused:
     return Refused("undeletable", said, f"lsattr -R {shlex.quote(path)}", stands_at=path)
 
 
+def checked_out(branch: str, holder: str) -> Refused:
+    said = f"branch {branch} is checked out in {holder}"
+    return Refused("checked-out", said, f"git --git-dir={shlex.quote(holder)} symbolic-ref HEAD")
+
+
+def only_here(branch: str) -> Refused:
+    said = f"no branch or tag of yours contains branch {branch}, the result of the graph"
+    return Refused("only-here", said, f"git log --oneline -5 {branch}")
+
+
 def busy() -> Refused:
     return Refused("busy", "another process makes or removes it", "")
 
 
 def _listed(reason: RefusalReason, said: str, following: str, paths: Sequence[str]) -> Refused:
-    shown = ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
-    return Refused(reason, said.format(shown), following, tuple(paths[:_MAX_PATHS]), len(paths))
+    return Refused(reason, said.format(_shown(paths)), following, tuple(paths[:_MAX_PATHS]), len(paths))
+
+
+def _shown(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
 
 
 def _at(worktree: Worktree, below: str = "") -> str:

@@ -40,7 +40,7 @@ from coordinate_agents.worktrees.set_aside import is_held_by
 
 
 def contents(judge: Judge, request: RemovalRequest) -> Contents:
-    """What would go with the worktree, and why it would stay. Changes nothing, and asks no process."""
+    """What would go with the worktree, and why it would stay. Changes nothing. That it is in use is no refusal yet."""
     worktree, stand = request.worktree, aside.find(request.worktree)
     if stand in ("going", "gone"):
         refusal = _gone_refusal(judge.facts, worktree) if stand == "gone" else None
@@ -58,7 +58,9 @@ def contents(judge: Judge, request: RemovalRequest) -> Contents:
         refusal=refusal_of(judge, request, seen),
         extra=extra,
         bytes=sum(file.bytes for file in extra),
+        unsaved=held_files(at, [*(entry.path for entry in seen.tracked), *seen.left]),
         fingerprint=fingerprint(at, seen, index=index_bytes(judge, worktree)),
+        users=tuple(str(user) for user in users_of([at])),
     )
 
 
@@ -74,6 +76,19 @@ def remove(judge: Judge, request: RemovalRequest) -> Removed | Refused:
         if error.code == "WORKTREE_CONFLICT":
             return refusals.busy()
         raise
+
+
+def settle(judge: Judge, graph: str, slug: str, worktree: Worktree) -> None:
+    """End a removal that was cut short: what was not decided goes back to its place, what was is deleted.
+
+    Nothing to do is no error; what cannot be settled stays as it is. Raises: WORKTREE_CONFLICT while it is removed.
+    """
+    with creation_lock(judge.facts.state_dir, graph, slug):
+        match aside.find(worktree):
+            case "aside":
+                aside.put_back(worktree)
+            case "going":
+                _delete(judge, RemovalRequest(worktree, graph, slug, ""), head=None, size=0, kept=())
 
 
 def _remove(judge: Judge, request: RemovalRequest) -> Removed | Refused:

@@ -156,7 +156,7 @@ def set_branch(judge: Judge, place: Place, start: CommitId, *, own_admin: str = 
     if tip == start:
         return
     if tip is not None:
-        holder = _checked_out_in(judge.facts, place.ref, own_admin)
+        holder = checked_out_in(judge.facts, place.ref, own_admin)
         if holder is not None:
             raise WorktreeError(
                 "WORKTREE_CONFLICT",
@@ -206,7 +206,7 @@ def _in_the_way(judge: Judge, commit: CommitId, untracked: Sequence[str]) -> lis
     ]
 
 
-def _checked_out_in(facts: RepositoryFacts, ref: str, own_admin: str) -> str | None:
+def checked_out_in(facts: RepositoryFacts, ref: str, own_admin: str) -> str | None:
     """The git dir of a checkout whose HEAD is on the branch, other than our own worktree."""
     common = Path(facts.common_dir)
     try:

@@ -66,7 +66,8 @@ def set_aside(judge: Judge, request: RemovalRequest) -> CommitId | None:
         raise _cannot(request, refusal)
     tree = _tree(judge, seen, at=at, write=True)
     index = _index_tree(judge, request, seen)
-    if tree == judge.tree_of(seen.head) and index is None and seen.position.operation is None:
+    is_plain = seen.position.operation is None and seen.position.state != "detached"
+    if is_plain and index is None and tree == judge.tree_of(seen.head):
         return None
     commit = _find(judge, request, seen, tree, index) or _commit(judge, request, seen, tree, index)
     secure(judge, [seen.head], commit)

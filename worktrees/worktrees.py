@@ -10,6 +10,7 @@ from coordinate_agents.worktrees import (
     base as bases,
 )
 from coordinate_agents.worktrees import (
+    branches,
     bring,
     bring_back,
     commits,
@@ -42,6 +43,7 @@ from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import (
     INTEGRATION_SLUG,
     Base,
+    BranchGone,
     BringBackRequest,
     BroughtBack,
     CommitId,
@@ -257,6 +259,12 @@ class GitWorktrees:
 
     def remove(self, request: RemovalRequest) -> Removed | Refused:
         return removal.remove(self._judge, request)
+
+    def settle_removal(self, graph: str, slug: str, worktree: Worktree) -> None:
+        removal.settle(self._judge, graph, slug, worktree)
+
+    def delete_branch(self, graph: str, slug: str, *, is_result: bool = False) -> BranchGone | Refused | None:
+        return branches.delete_branch(self._judge, graph, slug, is_result=is_result)
 
     def bring_back(self, request: BringBackRequest, *, root: str, frozen: str) -> BroughtBack:
         return bring_back.bring_back(self._judge, request, root=root, frozen=frozen)

@@ -1,12 +1,21 @@
 """The driver's answers to what other processes ask it (contract section 8): stop all or one subtask, drain, hold."""
 
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.engine import Engine
+from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.holding import Holds
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.operations.leaving import Leaving
+from coordinate_agents.graph.removal_requests import serve_cleanup, serve_undo
 from coordinate_agents.graph.stopping import stop_all
 from coordinate_agents.graph.store.inbox import RequestInbox
 from coordinate_agents.graph.store.rows import RequestResult, RequestRow
+
+Serve = Callable[[Context, Mapping[str, Any]], Awaitable[dict[str, Any]]]
+_SERVED: Final[Mapping[str, Serve]] = {"cleanup": serve_cleanup, "undo": serve_undo}
 
 
 async def serve_requests(engine: Engine, inbox: RequestInbox, leaving: Leaving, holds: Holds) -> None:
@@ -15,6 +24,8 @@ async def serve_requests(engine: Engine, inbox: RequestInbox, leaving: Leaving, 
         for row in await inbox.next():
             if row.kind in ("hold", "release"):
                 _hold(holds, inbox, row)
+            elif row.kind in _SERVED:
+                await _serve(engine, inbox, row)
             elif row.kind != "stop":
                 inbox.answer(RequestResult(row.id, "refused", f"this driver does not know the request {row.kind!r}"))
             elif row.data.get("drain"):
@@ -24,6 +35,17 @@ async def serve_requests(engine: Engine, inbox: RequestInbox, leaving: Leaving, 
                 await _stop_subtask(engine, inbox, row)
             else:
                 leaving.stop(row)
+
+
+async def _serve(engine: Engine, inbox: RequestInbox, row: RequestRow) -> None:
+    """Carry out what does not run subtasks. One after another: nothing else may begin in a worktree meanwhile."""
+    with engine.kept_open():
+        try:
+            data = await _SERVED[row.kind](engine.context, row.data)
+        except GraphError as error:
+            inbox.answer(RequestResult(row.id, "refused", error.message))
+        else:
+            inbox.answer(RequestResult(row.id, "accepted", row.kind, data))
 
 
 def _hold(holds: Holds, inbox: RequestInbox, row: RequestRow) -> None:

@@ -73,6 +73,7 @@ def _idle(subtask: str, title: str, **other: Any) -> dict[str, Any]:
         "dependsOn": [],
         "branch": None,
         "worktree": None,
+        "discard": None,
         "base": None,
         "head": None,
         "verifiedCommit": None,

@@ -1,0 +1,52 @@
+"""Deletes a Runtime branch whose commits something else holds, by compare-and-swap.
+
+The tip, and every commit that only the branch's reflog names, is pinned first: its reflog goes with it.
+"""
+
+from typing import Final
+
+from coordinate_agents.worktrees import pins, refusals
+from coordinate_agents.worktrees.contained import containing
+from coordinate_agents.worktrees.durable import secure
+from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.judge import Judge
+from coordinate_agents.worktrees.model import (
+    PIN_PREFIX,
+    BranchGone,
+    Refused,
+    Worktree,
+    branch_name,
+    branch_ref,
+)
+from coordinate_agents.worktrees.refs import TIPS_SLUG, RefChange, change_refs, read_ref, read_refs, snapshot
+from coordinate_agents.worktrees.reuse import checked_out_in
+
+_NO_REGISTRATION: Final = ""
+
+
+def delete_branch(judge: Judge, graph: str, slug: str, *, is_result: bool = False) -> BranchGone | Refused | None:
+    """Delete the branch of a subtask whose worktree is gone. None: there is none.
+
+    `is_result`: it is what the graph was run for, so a pin of ours is not enough: a ref of the user's must contain it.
+    Raises: WORKTREE_CONFLICT when it moved meanwhile.
+    """
+    name, branch = branch_ref(graph, slug), branch_name(graph, slug)
+    tip = read_ref(judge.facts.common_dir, name)
+    if tip is None:
+        return None
+    holder = checked_out_in(judge.facts, name, _NO_REGISTRATION)
+    if holder is not None:
+        return refusals.checked_out(branch, holder)
+    if is_result and not containing(judge, tip, snapshot(judge).refs):
+        return refusals.only_here(branch)
+    gone = Worktree("", _NO_REGISTRATION, branch, "0" * len(tip), "", 0, 0)
+    if pins.is_too_much(judge, gone):
+        return refusals.too_much(gone, "its reflog is too large to be sure that every commit is kept")
+    pins.keep(judge, graph, slug, gone)
+    held_by = containing(judge, tip, read_refs(judge.facts.common_dir, [f"{PIN_PREFIX}/{graph}/{slug}"]))
+    if not held_by:
+        raise WorktreeError("INTERNAL_ERROR", f"Branch {branch} at {tip} was not pinned.", kept=f"branch {branch}")
+    known = read_refs(judge.facts.common_dir, [f"{PIN_PREFIX}/{graph}/{TIPS_SLUG}"])
+    secure(judge, [oid for oid in known.values() if judge.commit(oid)], tip)
+    change_refs(judge, [RefChange(name, None, tip)])
+    return BranchGone(branch, tip, held_by[0])
