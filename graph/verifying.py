@@ -5,6 +5,7 @@ is about that hash, and the verdict names it. Nothing is decided here: `evidence
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from coordinate_agents.graph import evidence
@@ -52,7 +53,7 @@ async def verify(context: Context, effect: Verify) -> Event:
 
 async def _look(context: Context, subtask: SubtaskId) -> tuple[Event, bool]:
     """One verification, and whether something moved while it ran."""
-    await _commit_leftovers(context, subtask)
+    not_committed = await _commit_leftovers(context, subtask)
     crash_point("verify.committed")
     run, task = context.run(subtask), context.task(subtask)
     assert run.base is not None
@@ -75,6 +76,8 @@ async def _look(context: Context, subtask: SubtaskId) -> tuple[Event, bool]:
         checks = await run_checks(context, run, checks_of(context, task), seen)
         facts = (*facts, evidence.check_fact(checks, commit=seen.head), await _reread(context, run, seen, checks))
     verdict = evidence.judge(facts, commit=seen.head)
+    if not_committed and not verdict.accepted:
+        verdict = replace(verdict, reasons=(*verdict.reasons, f"the Runtime did not commit: {not_committed}"))
     has_moved = any(fact.number == 8 and fact.outcome == "failed" for fact in facts)
     return await _judged(context, run, task, seen, checks, verdict), has_moved
 
@@ -91,14 +94,14 @@ def checks_of(context: Context, task: Task) -> tuple[Check, ...]:
     return (*context.snapshot.graph.checks, *task.checks)
 
 
-async def _commit_leftovers(context: Context, subtask: SubtaskId) -> None:
-    """Commit for an agent who leaves that to the Runtime."""
+async def _commit_leftovers(context: Context, subtask: SubtaskId) -> str | None:
+    """Commit for an agent who leaves that to the Runtime. Why nothing could be committed; None when something could."""
     run, task = context.run(subtask), context.task(subtask)
     assert run.worktree is not None
     agent = resolve_agent(context, run)
     by = commit_by_of(context, run, agent.commit_by)
     if by == "agent" or task.expect == "nothing":
-        return
+        return None
     request = CommitRequest(
         worktree=run.worktree,
         frozen=context.frozen,
@@ -116,6 +119,7 @@ async def _commit_leftovers(context: Context, subtask: SubtaskId) -> None:
     if made.commit is not None:
         left = tuple(f"{path}: {why}" for path, why in made.left_out[:_PATHS_SHOWN])
         context.record(CommitMade(subtask, CommitId(made.commit), left))
+    return made.refused
 
 
 async def _reread(context: Context, run: TaskRun, seen: Examination, checks: Sequence[CheckOutcome]) -> Fact:

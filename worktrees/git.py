@@ -119,7 +119,8 @@ def failure(args: Sequence[str], result: GitResult) -> WorktreeError:
     """The error for a call that ended with an unexpected code."""
     said = result.said or "no message"
     code = "DISK_FULL" if "No space left on device" in said or "Disk quota" in said else "INTERNAL_ERROR"
-    return WorktreeError(code, f"git {_verb(args)} failed with exit code {result.code}: {said}")
+    how = f"was killed by signal {-result.code}" if result.code < 0 else f"failed with exit code {result.code}"
+    return WorktreeError(code, f"git {_verb(args)} {how}: {said}")
 
 
 def _run(
@@ -210,5 +211,6 @@ def _verb(args: Sequence[str]) -> str:
 
 def _last_line(err: bytes) -> str:
     lines = [line.strip() for line in err.decode("utf-8", "replace").splitlines()]
-    said = next((line for line in reversed(lines) if line), "")
+    # Advice is not what went wrong.
+    said = next((line for line in reversed(lines) if line and not line.startswith("hint:")), "")
     return said if len(said) <= _MAX_SAID else said[:_MAX_SAID] + "…"

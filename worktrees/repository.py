@@ -14,9 +14,10 @@ from typing import Final, Literal
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.files import read_regular
 from coordinate_agents.worktrees.frozen import user_environment
-from coordinate_agents.worktrees.git import GitResult, git_version, run
+from coordinate_agents.worktrees.git import GitResult, failure, git_version, run
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import CommitId, RepositoryFacts
+from coordinate_agents.worktrees.reffiles import read_ref
 
 STATE_FOLDER: Final = "coordinate-agents"
 
@@ -173,7 +174,10 @@ def _one_of_several(judge: Judge, name: str) -> CommitId:
 def _unresolved(judge: Judge, commitish: str, result: GitResult) -> WorktreeError:
     head = read_regular(Path(judge.facts.git_dir, "HEAD")) or b""
     if commitish == "HEAD" and head.startswith(b"ref: "):
-        branch = os.fsdecode(head[5:].strip()).removeprefix("refs/heads/")
+        ref = os.fsdecode(head[5:].strip())
+        branch = ref.removeprefix("refs/heads/")
+        if read_ref(Path(judge.facts.common_dir), ref) is not None:
+            return failure(("rev-parse",), result)
         return WorktreeError(
             "REPOSITORY_UNSUPPORTED",
             f"The repository has no commit yet on branch {branch}.",

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.files import read_regular
 from coordinate_agents.worktrees.git import inherited_environment, run
 from coordinate_agents.worktrees.model import RepositoryFacts, SharedState
@@ -92,15 +91,18 @@ def _of_config(path: Path) -> Mapping[str, str]:
 
 @functools.lru_cache(maxsize=256)
 def _relevant(text: bytes) -> Mapping[str, str]:
-    """Digests of the values that can run a program or lie, by key."""
-    try:
+    """Digests of the values that can run a program or lie, by key. Raises: WorktreeError for a git that was killed."""
+    for _ in range(2):  # a git that fails once would make a change of what did not change
         result = run(
             ["config", "--file", "-", "--list", "-z", "--no-includes"],
             env=inherited_environment(),
             stdin=text,
             timeout_s=20,
+            ok=range(256),
         )
-    except WorktreeError:
+        if result.code == 0:
+            break
+    else:
         # git cannot read it, so nobody's git can: only that it changed can be told.
         return {"unreadable": _digest(text)}
     values: dict[str, list[str]] = {}

@@ -36,6 +36,12 @@ subtasks:
 """
 _SETUP: Final = "setup: [{run: [sh, -c, 'test -f README.md']}]\n"
 _PLAIN: Final = "id: plan\nsubtasks: [{id: a, spec: x}, {id: b, spec: x, dependsOn: a}]\n"
+_MERGED: Final = """
+id: plan
+subtasks:
+  - {id: a, spec: x, agent: leaves, commit: runtime}
+  - {id: b, spec: x}
+"""
 _LOST: Final = "id: plan\nsubtasks: [{id: a, agent: lost, spec: x}]\n"
 
 # An agent that finds an earlier one of its subtask alive says "overlap".
@@ -107,6 +113,8 @@ def _undone(world: World) -> None:
 WHOLE: Final = Story("whole", _PLAN, _with_setup)
 PLAIN: Final = Story("plain", _PLAIN, _agents)
 LOST: Final = Story("lost", _LOST, _agents, runs=2)
+# Little, with git calls of every kind; not for the points.
+MERGED: Final = Story("merged", _MERGED, _agents)
 UNDONE: Final = Story("undone", _PLAN, _undone)
 STORIES: Final = {story.name: story for story in (WHOLE, PLAIN, LOST, UNDONE)}
 
