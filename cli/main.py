@@ -1,8 +1,10 @@
 """The entry point: words to an invocation, exit codes back to the shell. Holds no decision of any verb."""
 
+import atexit
 import gc
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -12,6 +14,7 @@ from coordinate_agents.graph.errors import EXIT_INTERRUPTED
 
 
 def main() -> NoReturn:
+    gc.disable()  # until everything is loaded (`execute`): nothing of that is ever garbage
     output.prepare_streams()
     argv = sys.argv[1:]
     try:
@@ -20,7 +23,7 @@ def main() -> NoReturn:
             _read_and_leave(invocation, argv)
         from coordinate_agents.cli.commands import run_words
 
-        sys.exit(run_words(argv))
+        _leave(run_words(argv))
     except KeyboardInterrupt:  # while modules were loaded: nothing had begun
         sys.exit(EXIT_INTERRUPTED)
 
@@ -34,14 +37,21 @@ def mcp() -> NoReturn:
 def _read_and_leave(invocation: Invocation, argv: Sequence[str]) -> NoReturn:
     """The way of read verbs with `--json`, without click.
 
-    Such a call lives for some hundredths of a second: collecting garbage while modules are loaded, and taking the
-    interpreter down piece by piece at the end, would cost a sixth of it. Everything that was opened is closed and
-    written by then.
+    Such a call lives for some hundredths of a second: what click, collecting garbage while modules are loaded and
+    taking the interpreter down piece by piece cost would be a good part of it.
     """
-    gc.disable()
     from coordinate_agents.cli.execute import execute
 
     code = execute(invocation, argv)
+    output.flush()
+    os._exit(code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once where nothing runs any more: everything that was opened is closed and written by then."""
+    if threading.active_count() > 1:
+        sys.exit(code)
+    atexit._run_exitfuncs()
     output.flush()
     os._exit(code)
 

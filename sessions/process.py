@@ -8,6 +8,7 @@ This module runs in clients and in hosts, so it imports nothing that is slow to 
 """
 
 import errno
+import functools
 import os
 import signal
 
@@ -135,8 +136,9 @@ def owner(pid: int) -> int | None:
         return None
 
 
+@functools.cache
 def machine_id() -> str:
-    """This machine's lasting id; its node name where there is none."""
+    """This machine's lasting id; its node name where there is none. Read once, in a fork server for all its hosts."""
     for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         try:
             with open(path, encoding="ascii") as file:  # noqa: PTH123
@@ -148,8 +150,9 @@ def machine_id() -> str:
     return "node:" + os.uname().nodename
 
 
+@functools.cache
 def boot_id() -> str:
-    """Changes with every boot. Empty where the system has none."""
+    """Changes with every boot, so never within a process. Empty where the system has none."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
             return file.read().strip()

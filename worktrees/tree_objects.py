@@ -5,6 +5,7 @@ objects that are not loose files. What was read is remembered, since an object n
 is looked up on the disk each time.
 """
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -199,10 +200,11 @@ def parse_tree(data: bytes, oid_size: int) -> Tree:
 
 def loose_paths(objects: Path, oids: Iterable[str]) -> list[Path] | None:
     """The files of these objects; None when one is not a loose object of this store (packed, elsewhere, missing)."""
-    paths = []
+    # Asked of every object of a graph's commits at every start: no path object for each.
+    top, paths = str(objects), []
     for oid in oids:
-        path = objects / oid[:2] / oid[2:]
-        if not path.is_file():
+        path = f"{top}/{oid[:2]}/{oid[2:]}"
+        if not os.path.isfile(path):  # noqa: PTH113
             return None
         paths.append(path)
-    return paths
+    return [Path(path) for path in paths]

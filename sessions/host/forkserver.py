@@ -23,7 +23,7 @@ from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.drivers import DRIVERS
 from coordinate_agents.sessions.host import main as host
 from coordinate_agents.sessions.plain import last_line, tail
-from coordinate_agents.sessions.process import PR_SET_PDEATHSIG, prctl
+from coordinate_agents.sessions.process import PR_SET_PDEATHSIG, boot_id, machine_id, prctl
 from coordinate_agents.sessions.redact import compile_shapes
 
 LOCK_DESCRIPTOR = 3
@@ -93,6 +93,8 @@ def _warm() -> None:
     prctl(PR_SET_PDEATHSIG, 0)  # changes nothing here; the call is what loads the library
     compile_shapes()
     tail(last_line(b"x").encode("ascii"))
+    machine_id()
+    boot_id()
 
 
 def _reap(_number: int, _frame: object) -> None:
