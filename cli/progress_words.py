@@ -6,7 +6,10 @@ from coordinate_agents.cli.layout import short
 from coordinate_agents.graph.events import (
     AttemptFailed,
     BaseConflicted,
+    ConflictClosed,
+    ConflictOpened,
     Event,
+    IntegrationAborted,
     IntegrationConflicted,
     IntegrationFailed,
     IntegrationJudged,
@@ -48,6 +51,10 @@ def describe(snapshot: Snapshot, event: Event) -> str | None:
             return f"{subtask}: STOPPED: {_said(reason)}"
         case TaskReset(subtask=subtask, reason=reason):
             return f"{subtask}: ready again: {_said(reason)}"
+        case ConflictOpened(subtask=subtask):
+            return f"{subtask}: its merge waits for a person"
+        case ConflictClosed(subtask=subtask, outcome=outcome):
+            return f"{subtask}: conflict {outcome}"
         case SharedChanged(changes=changes):
             return f"SHARED GIT STATE CHANGED: {listed(changes)}"
         case _:
@@ -74,6 +81,8 @@ def _integration(event: Event) -> str | None:
             return f"integration: merging {counted(len(heads), 'head')}"
         case IntegrationConflicted(pair=pair, paths=paths):
             return f"integration: CONFLICT: {pair[0]} and {pair[1]} do not merge in {listed(paths)}"
+        case IntegrationAborted():
+            return "integration: given up"
         case IntegrationMerged(commit=commit):
             return f"integration: merged as {short(commit)}, checking"
         case IntegrationJudged(accepted=True, commit=commit):

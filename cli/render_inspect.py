@@ -83,6 +83,7 @@ def _subtask(data: Mapping[str, Any]) -> Iterator[str]:
         ("needed by", ", ".join(data.get("dependents", ())) or None),
         ("branch", subtask["branch"]),
         ("worktree", subtask["worktree"]),
+        ("merge by hand", subtask["conflictWorktree"]),
         ("base", subtask["base"]),
         ("head", subtask["head"]),
         ("verified", subtask["verifiedCommit"]),

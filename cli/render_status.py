@@ -145,6 +145,8 @@ def _next(data: Mapping[str, Any]) -> list[str]:
         return ["", "Nothing to integrate: no subtask changed anything."]
     if state == "SUCCEEDED":
         return ["", f"Next: {PROGRAM} graph-integrate {graph}"]
+    if {item["kind"] for item in data.get("attention", ())} == {"conflict"}:
+        return []  # the attention names the command
     if state in ("FAILED", "STOPPED") and not data.get("integration"):
         return ["", f"Next, when the cause is settled: {PROGRAM} graph-run {graph} --retry-failed"]
     return []

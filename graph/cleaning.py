@@ -16,6 +16,7 @@ from coordinate_agents.graph.events import (
     RemovalStarted,
     WorktreeRemoved,
 )
+from coordinate_agents.graph.merge_cleanup import remove_merge
 from coordinate_agents.graph.model import CommitId, SubtaskId, slug
 from coordinate_agents.graph.quieting import make_quiet
 from coordinate_agents.graph.removal import (
@@ -58,7 +59,12 @@ async def clean(context: Context, plan: Plan) -> tuple[Item, ...]:
     if plan.discard is not None:
         return (await _clean_one(context, plan, plan.discard),)
     wanted = plan.subtasks if plan.subtasks is not None else tuple(sorted(context.snapshot.runs))
-    items = [await _clean_one(context, plan, subtask) for subtask in wanted]
+    items = []
+    for subtask in wanted:
+        items.append(await _clean_one(context, plan, subtask))
+        if subtask in context.snapshot.runs:
+            merge = await remove_merge(context, subtask, is_dry=plan.is_dry, who=plan.who)
+            items += [merge] if merge is not None else []
     if plan.everything and plan.subtasks is None:
         items += [await _clean_one(context, plan, SubtaskId(INTEGRATION_SLUG))]
         items += await _remove_left_checks(context, plan)

@@ -31,7 +31,7 @@ from coordinate_agents.graph.events import (
     to_data,
 )
 from coordinate_agents.graph.integration import heads_to_merge, merge_order
-from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.model import CommitId, SubtaskId
 from coordinate_agents.graph.perform import perform
 from coordinate_agents.graph.planner import Planner
 from coordinate_agents.graph.snapshot import GraphSummary, Snapshot, TaskRun, run_to_row, summary_to_row
@@ -47,9 +47,14 @@ _CANCELLABLE: Final = (AwaitTurn, AwaitRetry, Verify, CheckIntegration)
 
 @dataclass(frozen=True, slots=True)
 class DriveOptions:
-    """`until`: only this subtask and what it needs. `max_starts`: at most so many new attempts in this drive."""
+    """`until`: only this subtask and what it needs. `max_starts`: at most so many new attempts in this drive.
+
+    `onto`: what an integration begins with, None: what the last one did; `onto_name` is how the person named it.
+    """
 
     integrate: bool = False
+    onto: CommitId | None = None
+    onto_name: str = ""
     until: SubtaskId | None = None
     max_starts: int | None = None
 
@@ -258,11 +263,17 @@ class Engine:
         if not heads:
             return  # nothing to integrate is not the same as integrated
         integration = snapshot.summary.integration
-        is_done = integration.state == "integrated" and integration.heads == heads and not self._is_undone
-        if not is_done and not self._has_integrated:
+        onto, name = integration.onto, integration.onto_name
+        if self._options.onto is not None:
+            onto, name = self._options.onto, self._options.onto_name
+        is_same = (integration.heads, integration.onto) == (heads, onto)
+        is_done = integration.state == "integrated" and is_same and not self._is_undone
+        # Of other commits than those that a person is merging: that merge is finished or given up first.
+        is_in_the_way = integration.is_aborting or (integration.state == "conflict" and not is_same)
+        if not is_done and not is_in_the_way and not self._has_integrated:
             # Once in a drive: a conflict or a failing check would only come out the same.
             self._has_integrated = True
-            self.apply(IntegrationStarted(heads))
+            self.apply(IntegrationStarted(heads, onto, name))
 
 
 def verified_heads(snapshot: Snapshot) -> tuple[Head, ...]:

@@ -93,6 +93,22 @@ class SharedAccepted:
 
 
 @dataclass(frozen=True, slots=True)
+class ResolutionRecorded:
+    """A person's merge of two commits, used in every later base and integration where these two meet.
+
+    `made_by`: the person committed it, or the Runtime did from their index. `others`: paths that it changes beside
+    those in conflict, at most 50.
+    """
+
+    ours: CommitId
+    theirs: CommitId
+    commit: CommitId
+    made_by: Literal["person", "runtime"] = "person"
+    others: tuple[str, ...] = ()
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
 class TaskClaimed:
     """A slot was taken; the intent to start attempt `attempt`. `nonce` will mark the worktree if one is made."""
 
@@ -114,10 +130,51 @@ class BaseFixed:
 
 @dataclass(frozen=True, slots=True)
 class BaseConflicted:
+    """`ours` (what the applied heads gave) and `theirs` do not merge; a commit that merges both resolves it."""
+
     subtask: SubtaskId
     pair: tuple[str, str]
     paths: tuple[str, ...]
     key: str
+    applied: tuple[Head, ...] = ()
+    ours: CommitId = ""
+    theirs: CommitId = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictOpening:
+    """The intent to open a worktree in the middle of this merge, as the base of the subtask needs it now."""
+
+    subtask: SubtaskId
+    conflict: BaseConflicted
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictOpened:
+    subtask: SubtaskId
+    worktree: Worktree
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictWorktreeRemoved:
+    """The worktree in which a person merged is gone; its branch and the merge stay."""
+
+    subtask: SubtaskId
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictClosed:
+    """The base of the subtask can be made now, or (given-up) the merge was taken back and the conflict stays.
+
+    `kept` holds everything that stood in the worktree of a merge that was given up.
+    """
+
+    subtask: SubtaskId
+    outcome: Literal["resolved", "gone", "given-up"]
+    kept: CommitId | None = None
+    who: str = "user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,14 +493,23 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class IntegrationStarted:
+    """`onto`: the commit that the merge begins with, None: the graph's base; `onto_name` is how the person named it."""
+
     heads: tuple[Head, ...]
+    onto: CommitId | None = None
+    onto_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class IntegrationConflicted:
+    """`worktree` stands in the middle of the merge of `ours` and `theirs`."""
+
     pair: tuple[str, str]
     paths: tuple[str, ...]
     applied: tuple[Head, ...]
+    ours: CommitId = ""
+    theirs: CommitId = ""
+    worktree: Worktree | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,10 +542,30 @@ class IntegrationFailed:
     failure: Failure
 
 
+@dataclass(frozen=True, slots=True)
+class IntegrationAborting:
+    """The intent to take the integration's worktree back to `target`; everything in it is kept first."""
+
+    target: CommitId
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrationAborted:
+    """`kept` holds everything that stood in the worktree; None when it was as it had been left."""
+
+    kept: CommitId | None = None
+    worktree: Worktree | None = None
+
+
 TaskEvent = (
     TaskClaimed
     | BaseFixed
     | BaseConflicted
+    | ConflictOpening
+    | ConflictOpened
+    | ConflictClosed
+    | ConflictWorktreeRemoved
     | WorktreeReady
     | SetupDone
     | SessionStarting
@@ -528,8 +614,12 @@ IntegrationEvent = (
     | IntegrationCommandStarting
     | IntegrationJudged
     | IntegrationFailed
+    | IntegrationAborting
+    | IntegrationAborted
 )
-GraphEvent = GraphCreated | DriveStarted | DriveEnded | SharedRecorded | SharedChanged | SharedAccepted
+GraphEvent = (
+    GraphCreated | DriveStarted | DriveEnded | SharedRecorded | SharedChanged | SharedAccepted | ResolutionRecorded
+)
 Event = TaskEvent | IntegrationEvent | GraphEvent
 
 _CLASSES: Final[Mapping[str, type[Any]]] = {cls.__name__: cls for cls in Event.__args__}
@@ -546,6 +636,9 @@ DURABLE: Final = frozenset(
         "IntegrationJudged",
         "SharedRecorded",
         "SharedAccepted",
+        "ConflictOpening",
+        "ResolutionRecorded",
+        "IntegrationAborting",
         "TaskReset",
         "TaskHeld",
         "DiscardMade",

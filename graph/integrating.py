@@ -1,28 +1,47 @@
 """Merge the verified commits, publish the integration branch, and check the merged tree.
 
-The merge happens in the judge repository and moves no ref. The branch moves by compare-and-swap only after the merge
-succeeded; checks run in the integration's own worktree, which the Runtime made.
+The merge happens in the judge repository and moves no ref. A conflict is laid out in the integration's worktree, in the
+middle of the merge that stops. The branch moves by compare-and-swap; checks run in that worktree, which the Runtime
+made.
 """
 
+import shlex
+from dataclasses import replace
+
 from coordinate_agents.graph.checking import run_at
+from coordinate_agents.graph.conflicts import PROGRAM
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
+from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import (
     Event,
     Failure,
+    IntegrationAborted,
+    IntegrationAborting,
     IntegrationConflicted,
     IntegrationFailed,
     IntegrationJudged,
     IntegrationMerged,
 )
 from coordinate_agents.graph.evidence import CheckOutcome
-from coordinate_agents.graph.model import Check, SubtaskId
+from coordinate_agents.graph.model import Check, CommitId, SubtaskId
 from coordinate_agents.graph.preparing import bring_and_setup
+from coordinate_agents.graph.resolving import record_end, resolutions_of, take_back
 from coordinate_agents.graph.shared import record_shared
 from coordinate_agents.graph.snapshot import TaskRun
+from coordinate_agents.graph.text import listed
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.worktrees.errors import WorktreeError
-from coordinate_agents.worktrees.model import INTEGRATION_SLUG, MergeConflict, Merged, branch_ref
+from coordinate_agents.worktrees.model import (
+    INTEGRATION_SLUG,
+    FinishedMerge,
+    Head,
+    MergeConflict,
+    Merged,
+    MergeEnding,
+    Worktree,
+    branch_ref,
+)
 
 
 async def merge_heads(context: Context) -> Event:
@@ -32,12 +51,20 @@ async def merge_heads(context: Context) -> Event:
     changes = context.snapshot.summary.shared_changes
     if changes:
         return IntegrationFailed(_shared_failure(context, changes))
-    assert summary.base is not None
-    made = await context.call(context.worktrees.integrate, context.graph_id, summary.base, summary.integration.heads)
+    integration = summary.integration
+    start = integration.onto or summary.base
+    assert start is not None
+    made = await context.call(
+        context.worktrees.integrate,
+        context.graph_id,
+        start,
+        integration.heads,
+        resolutions=resolutions_of(context),
+    )
     crash_point("integration.merged")
     match made:
-        case MergeConflict(pair=pair, paths=paths, applied=applied):
-            return IntegrationConflicted(pair, paths[:50], applied)
+        case MergeConflict():
+            return await _stop_in_conflict(context, named_onto(made, start, integration.onto_name), start)
         case Merged(commit=commit, tree=tree, merged=merged):
             refs = await context.call(context.worktrees.runtime_refs, context.graph_id)
             expected = refs.get(branch_ref(context.graph_id, INTEGRATION_SLUG))
@@ -51,6 +78,108 @@ async def merge_heads(context: Context) -> Event:
             )
             crash_point("integration.published")
             return IntegrationMerged(commit, tree, worktree, merged)
+
+
+async def _stop_in_conflict(context: Context, conflict: MergeConflict, start: CommitId) -> IntegrationConflicted:
+    """Leave the integration's worktree in the middle of the merge, with what was applied before it."""
+    worktree = await context.call(
+        context.worktrees.open_merge,
+        context.graph_id,
+        INTEGRATION_SLUG,
+        start,
+        conflict,
+        root=context.worktree_root,
+        frozen=context.frozen,
+    )
+    crash_point("integration.conflicted")
+    return IntegrationConflicted(
+        conflict.pair, conflict.paths[:50], conflict.applied, conflict.ours, conflict.theirs, worktree
+    )
+
+
+async def end_conflict(context: Context, ending: MergeEnding, *, who: str) -> FinishedMerge | None:
+    """Take what a person did in the integration's worktree as the merge of its two sides; None: nothing new is there.
+
+    After a conflict it is the end of the merge; after failed checks a merge commit that was amended. Only records: the
+    next integration uses it. Raises: GraphError TASK_STATE_CONFLICT, WorktreeError saying what is missing.
+    """
+    integration = context.snapshot.summary.integration
+    worktree, commit = integration.worktree, integration.commit
+    if worktree is not None and await context.call(context.worktrees.is_missing, worktree):
+        return None  # it is made again, and so is the conflict
+    if integration.state == "conflict" and worktree is not None:
+        return await record_end(context, worktree, (integration.ours, integration.theirs), ending, who=who)
+    if integration.state != "failed" or worktree is None or commit is None:
+        return None
+    if await context.call(context.worktrees.head_of, worktree) == commit:
+        await _require_unchanged(context, worktree)
+        return None
+    sides = await context.call(context.worktrees.parents_of, commit)
+    if len(sides) != 2:
+        raise GraphError(
+            "TASK_STATE_CONFLICT",
+            "The integration is one subtask's commit and no merge, so a change by hand has no place in it.",
+            kept=f"everything in {worktree.path}",
+            next=f"{PROGRAM} graph-integrate {context.graph_id} --abort",
+            stage="integrate",
+            facts={"taskId": context.graph_id},
+        )
+    return await record_end(context, worktree, (sides[0], sides[1]), ending, who=who)
+
+
+async def _require_unchanged(context: Context, worktree: Worktree) -> None:
+    """Raise DIRTY_WORKTREE when somebody changed files there without committing: that is no merge yet."""
+    changed = await context.call(context.worktrees.tracked_changes, worktree, context.frozen)
+    if changed:
+        raise GraphError(
+            "DIRTY_WORKTREE",
+            f"The integration in {worktree.path} has changes that are in no commit: {listed(changed, first=5)}.",
+            kept="everything in it",
+            next=f"git -C {shlex.quote(worktree.path)} commit --amend -a",
+            stage="integrate",
+            facts={"taskId": context.graph_id},
+        )
+
+
+async def give_up_integration(context: Context, *, who: str) -> CommitId | None:
+    """Take the integration's worktree back to the last good state; what keeps everything that stood in it, if any did.
+
+    Nothing is done when it stands there already.
+
+    Raises: GraphError TASK_STATE_CONFLICT when there is nothing to give up; WorktreeError.
+    """
+    summary = context.snapshot.summary
+    integration, worktree = summary.integration, summary.integration.worktree
+    if worktree is not None and integration.state in ("none", "integrated") and not integration.is_aborting:
+        return None
+    if worktree is None or not (integration.state in ("conflict", "failed") or integration.is_aborting):
+        raise GraphError(
+            "TASK_STATE_CONFLICT",
+            f"Graph {context.graph_id} has no integration that could be given up: it is {integration.state}.",
+            kept="everything as it is",
+            next=f"{PROGRAM} graph-status {context.graph_id}",
+            stage="integrate",
+            facts={"taskId": context.graph_id},
+        )
+    target = integration.good.commit if integration.good else integration.onto or summary.base
+    assert target is not None
+    if not integration.is_aborting:
+        context.record(IntegrationAborting(target, who=who))
+    kept = await take_back(context, INTEGRATION_SLUG, worktree, target)
+    crash_point("integration.kept")
+    context.record(IntegrationAborted(kept))
+    return kept
+
+
+def named_onto(conflict: MergeConflict, start: CommitId, name: str) -> MergeConflict:
+    """The conflict with the commit that was merged onto under the name that the person gave."""
+    if not name:
+        return conflict
+    applied = tuple(Head(name, head.commit) if head.commit == start else head for head in conflict.applied)
+    pair = conflict.pair
+    if any(head.name == pair[0] and head.commit == start for head in conflict.applied):
+        pair = (name, pair[1])
+    return replace(conflict, pair=pair, applied=applied)
 
 
 async def check_integration(context: Context) -> Event:
@@ -109,9 +238,13 @@ def _shared_failure(context: Context, changes: tuple[str, ...]) -> Failure:
     )
 
 
-def integration_failed(error: WorktreeError | SessionError) -> IntegrationFailed:
+def integration_failed(context: Context, error: WorktreeError | SessionError) -> IntegrationFailed:
+    following = error.next
+    if error.code == "DIRTY_WORKTREE":
+        # Giving up keeps everything that stands there, whoever made it.
+        following = f"{PROGRAM} graph-integrate {context.graph_id} --abort"
     return IntegrationFailed(
         Failure(
-            error.code, error.message, stage="integrate", kept=error.kept or "every verified commit", next=error.next
+            error.code, error.message, stage="integrate", kept=error.kept or "every verified commit", next=following
         )
     )

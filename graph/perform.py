@@ -30,7 +30,6 @@ from coordinate_agents.graph.effects import (
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import (
     AttemptFailed,
-    BaseConflicted,
     BaseFixed,
     Event,
     Failure,
@@ -40,6 +39,7 @@ from coordinate_agents.graph.events import (
 from coordinate_agents.graph.integrating import check_integration, integration_failed, merge_heads
 from coordinate_agents.graph.model import SubtaskId, slug
 from coordinate_agents.graph.ref_snapshots import put_refs
+from coordinate_agents.graph.resolving import conflict_event, resolutions_of
 from coordinate_agents.graph.shared import record_shared
 from coordinate_agents.graph.snapshot import INTERRUPTED, TaskRun, heads_of
 from coordinate_agents.graph.staying import let_go, require_closed
@@ -71,7 +71,7 @@ async def perform(context: Context, effect: Effect) -> Event:
             try:
                 return await (merge_heads(context) if isinstance(effect, MergeHeads) else check_integration(context))
             except (WorktreeError, SessionError) as error:
-                return integration_failed(error)
+                return integration_failed(context, error)
         case _:
             try:
                 return await let_go(context, await _perform_task(context, effect))
@@ -134,8 +134,8 @@ async def _make_base(context: Context, subtask: SubtaskId) -> Event:
     match looked.made:
         case Base(commit=commit, reduced=reduced):
             return BaseFixed(subtask, commit, looked.refs_blob, reduced)
-        case MergeConflict(pair=pair, paths=paths, key=key):
-            return BaseConflicted(subtask, pair, paths[:50], key)
+        case MergeConflict() as conflict:
+            return conflict_event(subtask, conflict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def _look_and_make(context: Context, run: TaskRun, heads: Sequence[Head]) -> _Lo
     base = context.snapshot.summary.base
     if base is None:
         raise GraphError("STATE_TAMPERED", "the log does not say what this graph's base is.")
-    made = worktrees.make_base(graph, slug(run.id), base, heads)
+    made = worktrees.make_base(graph, slug(run.id), base, heads, resolutions=resolutions_of(context))
     crash_point("base.made")
     return _Looked(shared, refs_blob, made)
 

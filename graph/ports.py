@@ -222,6 +222,20 @@ class Worktrees(Protocol):
         """
         ...
 
+    def parents_of(self, commit: CommitId) -> tuple[CommitId, ...]:
+        """Up to three parents; empty when there is no such commit."""
+        ...
+
+    def give_up_merge(
+        self, graph: str, slug: str, worktree: Worktree, target: CommitId, *, frozen: str | None = None
+    ) -> CommitId | None:
+        """Put the worktree back on its branch, clean at the target, whatever merge or changes stand in it.
+
+        Everything that was there is pinned first, untracked files included; returns that commit, None when there was
+        nothing of its own. Files that are untracked stay. Raises: CLEANUP_REFUSED when something cannot be kept so.
+        """
+        ...
+
     def conclude_merge(self, worktree: Worktree, ours: CommitId, commit: CommitId) -> None:
         """Leave the worktree clean on its branch at the commit that ended its merge. Repeated: no change."""
         ...

@@ -15,6 +15,9 @@ from coordinate_agents.worktrees.model import Head, Worktree
 # What an attempt has got to, so that a driver that comes back knows what to look for.
 Stage = Literal["", "base", "worktree", "setup", "session", "turn", "verify"]
 
+# Of the worktree in which a person merges a base conflict: none, intended, or there.
+ConflictState = Literal["", "opening", "open"]
+
 INTERRUPTED: Final = "interrupted"
 
 # A service that refuses for a while; costs no attempt.
@@ -53,7 +56,8 @@ class TaskRun:
     What persons decided: `is_fresh`: the next attempt starts from a fresh base and branch; `say`: their words in every
     first prompt until it succeeds; `told`: words for the next prompt, whichever it is; `is_told`: the last turn was
     one of those; `chosen_agent`: instead of the document's; `is_held`: nothing starts before it is released;
-    `verified_by` and `waivers` are of the verification that runs, or of the last one.
+    `verified_by` and `waivers` are of the verification that runs, or of the last one. `conflict_worktree`: where they
+    merged, or merge, what its base cannot be made of.
 
     `removing`: its worktree is on the way out; `removal`: it is gone, and the next attempt gets a new one on the kept
     branch. `discard` is the last thing that was set aside.
@@ -113,13 +117,38 @@ class TaskRun:
     is_held: bool = False
     verified_by: str = ""
     waivers: tuple[Waiver, ...] = ()
+    conflict_state: ConflictState = ""
+    conflict_worktree: Worktree | None = None
     removing: Removal | None = None
     removal: Removal | None = None
     discard: CommitId | None = None
 
 
 @dataclass(frozen=True, slots=True)
+class Resolution:
+    """A person's merge of two commits."""
+
+    ours: CommitId
+    theirs: CommitId
+    commit: CommitId
+
+
+@dataclass(frozen=True, slots=True)
+class Good:
+    """What the last integration that passed was: what a later one that is given up goes back to."""
+
+    heads: tuple[Head, ...]
+    commit: CommitId
+    tree: str
+    onto: CommitId | None = None
+    onto_name: str = ""
+    checks: tuple[CheckOutcome, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Integration:
+    """`onto`: what the merge begins with, None: the graph's base. `ours` and `theirs` do not merge, in `worktree`."""
+
     state: IntegrationState = "none"
     heads: tuple[Head, ...] = ()
     commit: CommitId | None = None
@@ -136,11 +165,20 @@ class Integration:
     removing: Removal | None = None
     removal: Removal | None = None
     discard: CommitId | None = None
+    onto: CommitId | None = None
+    onto_name: str = ""
+    ours: CommitId = ""
+    theirs: CommitId = ""
+    is_aborting: bool = False
+    good: Good | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GraphSummary:
-    """Graph-level state. `shared_changes` is what somebody did to the shared git state since `shared_blob`."""
+    """Graph-level state. `shared_changes` is what somebody did to the shared git state since `shared_blob`.
+
+    `resolutions`: of the same two commits only the last one.
+    """
 
     base: CommitId | None = None
     was_started: bool = False
@@ -152,6 +190,7 @@ class GraphSummary:
     shared_fingerprint: str | None = None
     shared_since: float | None = None
     integration: Integration = field(default_factory=Integration)
+    resolutions: tuple[Resolution, ...] = ()
 
 
 def run_to_row(run: TaskRun) -> str:

@@ -18,11 +18,17 @@ from coordinate_agents.graph.events import (
     CheckEnded,
     CommandStarting,
     CommitMade,
+    ConflictClosed,
+    ConflictOpened,
+    ConflictOpening,
+    ConflictWorktreeRemoved,
     DriveEnded,
     DriveStarted,
     Event,
     FactsRecorded,
     GraphCreated,
+    IntegrationAborted,
+    IntegrationAborting,
     IntegrationCommandStarting,
     IntegrationConflicted,
     IntegrationFailed,
@@ -31,6 +37,7 @@ from coordinate_agents.graph.events import (
     IntegrationStarted,
     PhaseChanged,
     RemovalEvent,
+    ResolutionRecorded,
     SessionAdopted,
     SessionClosed,
     SessionStarted,
@@ -56,8 +63,10 @@ from coordinate_agents.graph.removed import fold_removal
 from coordinate_agents.graph.runs import (
     INTERRUPTED,
     LIMIT_CODES,
+    Good,
     GraphSummary,
     Integration,
+    Resolution,
     Stage,
     TaskRun,
     run_from_row,
@@ -66,13 +75,15 @@ from coordinate_agents.graph.runs import (
     summary_to_row,
 )
 from coordinate_agents.graph.states import IntegrationState, Phase
-from coordinate_agents.worktrees.model import INTEGRATION_SLUG, Head
+from coordinate_agents.worktrees.model import INTEGRATION_SLUG, Head, Worktree
 
 __all__ = [
     "INTERRUPTED",
     "LIMIT_CODES",
+    "Good",
     "GraphSummary",
     "Integration",
+    "Resolution",
     "Snapshot",
     "Stage",
     "TaskRun",
@@ -112,12 +123,15 @@ class Snapshot:
                 | SharedRecorded()
                 | SharedChanged()
                 | SharedAccepted()
+                | ResolutionRecorded()
                 | IntegrationStarted()
                 | IntegrationConflicted()
                 | IntegrationMerged()
                 | IntegrationCommandStarting()
                 | IntegrationJudged()
                 | IntegrationFailed()
+                | IntegrationAborting()
+                | IntegrationAborted()
             ):
                 self.summary = _fold_summary(self.summary, event, time)
                 return self.summary
@@ -164,6 +178,10 @@ def _fold_summary(summary: GraphSummary, event: Any, time: float) -> GraphSummar
                 shared_fingerprint=None,
                 shared_since=None,
             )
+        case ResolutionRecorded(ours=ours, theirs=theirs, commit=commit):
+            sides = {ours, theirs}
+            others = tuple(each for each in summary.resolutions if {each.ours, each.theirs} != sides)
+            return replace(summary, resolutions=(*others, Resolution(ours, theirs, commit)))
         case SharedAccepted(blob=blob):
             return replace(summary, shared_blob=blob, shared_changes=(), shared_fingerprint=None, shared_since=None)
         case SharedChanged(changes=changes, fingerprint=fingerprint):
@@ -174,7 +192,7 @@ def _fold_summary(summary: GraphSummary, event: Any, time: float) -> GraphSummar
 
 def _fold_integration(integration: Integration, event: Any) -> Integration:
     match event:
-        case IntegrationStarted(heads=heads):
+        case IntegrationStarted(heads=heads, onto=onto, onto_name=onto_name):
             return Integration(
                 state="merging",
                 heads=heads,
@@ -183,9 +201,23 @@ def _fold_integration(integration: Integration, event: Any) -> Integration:
                 removing=integration.removing,
                 removal=integration.removal,
                 discard=integration.discard,
+                onto=onto,
+                onto_name=onto_name,
+                good=integration.good,
             )
-        case IntegrationConflicted(pair=pair, paths=paths, applied=applied):
-            return replace(integration, state="conflict", pair=pair, paths=paths, applied=applied)
+        case IntegrationConflicted():
+            return replace(
+                integration,
+                state="conflict",
+                pair=event.pair,
+                paths=event.paths,
+                applied=event.applied,
+                ours=event.ours,
+                theirs=event.theirs,
+                worktree=event.worktree or integration.worktree,
+                removing=None,
+                removal=None,
+            )
         case IntegrationMerged(commit=commit, tree=tree, worktree=worktree, merged=merged):
             return replace(
                 integration,
@@ -201,11 +233,46 @@ def _fold_integration(integration: Integration, event: Any) -> Integration:
             return replace(integration, command_session=session, command_marker=marker)
         case IntegrationJudged(accepted=accepted, checks=checks, failure=failure):
             state: IntegrationState = "integrated" if accepted else "failed"
-            return replace(integration, state=state, checks=checks, failure=failure)
+            judged = replace(integration, state=state, checks=checks, failure=failure)
+            return replace(judged, good=_good(judged)) if accepted else judged
         case IntegrationFailed(failure=failure):
             return replace(integration, state="failed", failure=failure)
+        case IntegrationAborting():
+            return replace(integration, is_aborting=True)
+        case IntegrationAborted(worktree=worktree):
+            return _back_to_good(integration, worktree or integration.worktree)
         case _:
             raise AssertionError(event)
+
+
+def _good(integration: Integration) -> Good:
+    assert integration.commit is not None and integration.tree is not None
+    return Good(
+        integration.heads,
+        integration.commit,
+        integration.tree,
+        integration.onto,
+        integration.onto_name,
+        integration.checks,
+    )
+
+
+def _back_to_good(integration: Integration, worktree: Worktree | None) -> Integration:
+    good = integration.good
+    if good is None:
+        return Integration(worktree=worktree)
+    return Integration(
+        state="integrated",
+        heads=good.heads,
+        commit=good.commit,
+        tree=good.tree,
+        worktree=worktree,
+        applied=good.heads,
+        checks=good.checks,
+        onto=good.onto,
+        onto_name=good.onto_name,
+        good=good,
+    )
 
 
 def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
@@ -216,7 +283,16 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
             first = run.first_refs_blob or blob
             return replace(run, stage="base", base=base, reduced=reduced, refs_blob=blob, first_refs_blob=first)
         case BaseConflicted():
-            return replace(_ended(run, time), state="idle", conflict=event, tries=run.tries - 1)
+            return replace(_ended(run, time), state="idle", conflict=event, tries=run.tries - 1, conflict_state="")
+        case ConflictOpening(conflict=conflict):
+            return replace(run, conflict=conflict, conflict_state="opening")
+        case ConflictOpened(worktree=worktree):
+            return replace(run, conflict_state="open", conflict_worktree=worktree)
+        case ConflictClosed(outcome=outcome):
+            still = run.conflict if outcome == "given-up" else None
+            return replace(run, conflict=still, conflict_state="", reason=None)
+        case ConflictWorktreeRemoved():
+            return replace(run, conflict_worktree=None)
         case WorktreeReady(worktree=worktree):
             return replace(run, stage="worktree", worktree=worktree, is_fresh=False, removing=None, removal=None)
         case SetupDone(baseline=baseline):
@@ -318,6 +394,7 @@ def _claimed(run: TaskRun, event: TaskClaimed, time: float) -> TaskRun:
         failure=None,
         reason=None,
         conflict=None,
+        conflict_state="",
         evidence=None,
         verified_by="",
         waivers=(),
@@ -361,6 +438,7 @@ def _reset(run: TaskRun, event: TaskReset, time: float) -> TaskRun:
         reason=event.reason,
         failure=None,
         conflict=None,
+        conflict_state="",
         ended_at=None,
         verified_commit=None,
         certificate=None,

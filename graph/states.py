@@ -44,6 +44,10 @@ TASK_EVENTS: Final[Mapping[str, frozenset[TaskState]]] = {
     "TaskClaimed": frozenset({"idle"}),
     "BaseFixed": frozenset({"running"}),
     "BaseConflicted": frozenset({"running"}),
+    "ConflictOpening": frozenset({"idle"}),
+    "ConflictOpened": frozenset({"idle"}),
+    "ConflictClosed": frozenset({"idle"}),
+    "ConflictWorktreeRemoved": frozenset({"idle", "running", "succeeded", "failed", "stopped"}),
     "WorktreeReady": frozenset({"running"}),
     "SetupDone": frozenset({"running"}),
     "SessionStarting": frozenset({"running"}),
@@ -78,12 +82,22 @@ INTEGRATION_EVENTS: Final[Mapping[str, frozenset[IntegrationState]]] = {
     "IntegrationCommandStarting": frozenset({"none", "conflict", "checking", "failed", "integrated"}),
     "IntegrationJudged": frozenset({"checking"}),
     "IntegrationFailed": frozenset({"merging", "checking"}),
+    "IntegrationAborting": frozenset({"none", "conflict", "failed", "integrated"}),
+    "IntegrationAborted": frozenset({"none", "conflict", "failed", "integrated"}),
     **dict.fromkeys(REMOVAL_EVENTS, frozenset[IntegrationState]({"none", "conflict", "failed", "integrated"})),
 }
 
 # Events of the graph itself are legal in every state.
 GRAPH_EVENTS: Final = frozenset(
-    {"GraphCreated", "DriveStarted", "DriveEnded", "SharedRecorded", "SharedChanged", "SharedAccepted"}
+    {
+        "GraphCreated",
+        "DriveStarted",
+        "DriveEnded",
+        "SharedRecorded",
+        "SharedChanged",
+        "SharedAccepted",
+        "ResolutionRecorded",
+    }
 )
 
 

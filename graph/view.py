@@ -10,7 +10,14 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinate_agents.graph.conflicts import PROGRAM, base_conflict, compare, conflict_words, named
+from coordinate_agents.graph.conflicts import (
+    PROGRAM,
+    base_conflict,
+    conflict_json,
+    conflict_words,
+    integration_conflict,
+    named,
+)
 from coordinate_agents.graph.frontier import PLACES, Frontier, RunState
 from coordinate_agents.graph.states import GraphState, graph_state
 
@@ -103,9 +110,10 @@ def _status(
     blockers = frontier.all_blockers()
     subtasks = [_subtask(row.id, task, runs.get(task["id"], {}), frontier, blockers, driver, now) for task in tasks]
     for subtask in subtasks:
-        conflict = runs.get(subtask["id"], {}).get("conflict")
-        if conflict and subtask["state"] == "BLOCKED":
-            subtask["failure"] = failure_json(base_conflict(row.id, conflict, runs))
+        run = runs.get(subtask["id"], {})
+        if run.get("conflict") and subtask["state"] == "BLOCKED":
+            subtask["conflict"] = conflict_json(run["conflict"])
+            subtask["failure"] = failure_json(base_conflict(row.id, run, subtask["id"]))
     return {
         "graph": {
             "id": row.id,
@@ -121,7 +129,7 @@ def _status(
         "attention": _attention(row.id, subtasks, runs, summary, is_driven=driver is not None),
         "subtasks": subtasks,
         "frontier": {place: frontier.counts()[place] for place in PLACES},
-        "integration": _integration(summary.get("integration", {})),
+        "integration": _integration(row.id, summary.get("integration", {})),
         "review": None,
     }
 
@@ -186,6 +194,8 @@ def _subtask(
         "elapsedS": _elapsed(run, place, now),
         "evidence": evidence_json(run.get("evidence")),
         "failure": failure_json(run.get("failure")),
+        "conflict": None,
+        "conflictWorktree": (run.get("conflict_worktree") or {}).get("path"),
         "usage": None,
         "session": _session(graph, task["id"], run),
     }
@@ -305,26 +315,22 @@ def failure_json(failure: Mapping[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
-def _integration(integration: Mapping[str, Any]) -> dict[str, Any] | None:
+def _integration(graph: str, integration: Mapping[str, Any]) -> dict[str, Any] | None:
     state = integration.get("state", "none")
-    if state == "none":
-        return None
     worktree = integration.get("worktree") or {}
-    conflict = None
-    if state == "conflict":
-        conflict = {
-            "subtasks": list(integration.get("pair", ())),
-            "paths": list(integration.get("paths", ())),
-            "applied": [head["name"] for head in integration.get("applied", ())],
-        }
+    if state == "none" and not worktree:
+        return None
+    is_conflict = state == "conflict"
+    failure = integration_conflict(graph, integration) if is_conflict else integration.get("failure")
     return {
         "state": state,
         "branch": worktree.get("branch") or _branch_of_removed(integration),
         "worktree": worktree.get("path"),
         "commit": integration.get("commit"),
-        "conflict": conflict,
+        "onto": integration.get("onto"),
+        "conflict": conflict_json(integration) if is_conflict else None,
         "checks": [check_json(check) for check in integration.get("checks", ())],
-        "failure": failure_json(integration.get("failure")),
+        "failure": failure_json(failure),
     }
 
 
@@ -357,8 +363,8 @@ def _graph_attention(
         yield _item(None, "disk", f"nothing more was started: {ended}", None, f"{PROGRAM} doctor")
     integration = summary.get("integration", {})
     if integration.get("state") == "conflict":
-        where = f"integration: {conflict_words(integration)}"
-        yield _item(None, "conflict", where, None, compare(graph, integration, runs))
+        stands = integration_conflict(graph, integration)
+        yield _item(None, "conflict", f"integration: {stands['message']}", None, stands["next"])
     failure = integration.get("failure")
     if integration.get("state") == "failed" and failure:
         following = failure.get("next") or f"{PROGRAM} graph-inspect {graph} --part failure"
@@ -377,8 +383,8 @@ def _subtask_attention(
     if subtask["phase"] == "throttled":
         return _item(subtask["id"], "quota", run.get("reason"), since, inspect)
     if run.get("conflict") and subtask["state"] == "BLOCKED":
-        question = f"its prerequisites {conflict_words(run['conflict'])}"
-        return _item(subtask["id"], "conflict", question, run.get("ended_at"), subtask["failure"]["next"])
+        failure = subtask["failure"]
+        return _item(subtask["id"], "conflict", failure["message"], run.get("ended_at"), failure["next"])
     if subtask["state"] != "FAILED":
         return None
     failure = run.get("failure") or {"code": "", "message": subtask["reason"]}

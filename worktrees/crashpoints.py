@@ -38,6 +38,11 @@ POINTS = (
     "pristine.ready",
     "pristine.removed",
     "pristine.unregistered",
+    "scene.laid",
+    "scene.headed",
+    "giving.kept",
+    "giving.recorded",
+    "giving.moved",
 )
 
 _target, _, _count = os.environ.get(CRASH_VARIABLE, "").partition(":")

@@ -5,6 +5,7 @@ without a path in conflict, nothing beside it in the files, no conflict marker l
 abandoned end has stays, or is pinned.
 """
 
+import os
 import shlex
 import time
 from collections.abc import Sequence
@@ -24,6 +25,8 @@ from coordinate_agents.worktrees.position import Position, locate
 from coordinate_agents.worktrees.resolutions import parents_of
 from coordinate_agents.worktrees.reuse import require_intact
 
+# An identity may be given for one shell.
+_IDENTITY: Final = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "EMAIL")
 _MAX_NAMED: Final = 5
 _MAX_LISTED: Final = 50
 _MAX_MESSAGE_BYTES: Final = 64 << 10
@@ -34,7 +37,8 @@ _MARKERS: Final = ("^<<<<<<< ", "^>>>>>>> ", "^||||||| ")
 
 def identity_of_user(facts: RepositoryFacts) -> tuple[str, str] | None:
     """Name and address that the user's own git would commit with; None when it would refuse."""
-    env = inherited_environment() | {"GIT_DIR": facts.common_dir}
+    told = {name: os.environ[name] for name in _IDENTITY if name in os.environ}
+    env = inherited_environment() | told | {"GIT_DIR": facts.common_dir}
     said = run(["var", "GIT_AUTHOR_IDENT"], env=env, ok=range(256), timeout_s=20)
     name, _, rest = said.text.partition(" <")
     email = rest.partition(">")[0]
@@ -62,7 +66,7 @@ def finished_merge(
         what, how = ("added", "git add") if made_by == "runtime" else ("committed", "git commit --amend -a")
         paths = _named([entry.path for entry in seen.tracked])
         raise _unfinished(worktree, f"what is in {paths} was not {what} ({how} would, git restore takes it back)")
-    if not ending.keeps_markers:
+    if scene.paths and not ending.keeps_markers:
         _require_no_markers(judge, worktree, scene, commit)
     return FinishedMerge(
         commit,
@@ -96,6 +100,9 @@ def _require_at_rest(worktree: Worktree, position: Position) -> None:
 
 def _commit_index(judge: Judge, worktree: Worktree, scene: Scene, ending: MergeEnding) -> CommitId:
     """A merge commit of the worktree's own index: what the person added is what they decided."""
+    if not (ending.name and ending.email):
+        why = "git has no name and address to commit it with (user.name, user.email)"
+        raise _unfinished(worktree, why, "config user.email")
     if merge_head(judge.facts, worktree) != scene.theirs:
         raise _unfinished(worktree, "the merge was taken back or replaced by another one; open it again")
     admin = ownership.admin_dir(judge.facts, worktree)

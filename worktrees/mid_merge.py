@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from coordinate_agents.worktrees import create as creation
-from coordinate_agents.worktrees import ownership, partial
+from coordinate_agents.worktrees import ownership, partial, pins
+from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.files import read_regular
 from coordinate_agents.worktrees.frozen import Frozen
 from coordinate_agents.worktrees.judge import Judge
@@ -66,6 +67,8 @@ def open_merge(
     there = standing(judge, graph, slug, conflict.ours, conflict.theirs)
     if there is not None:
         return there
+    # The branch may outlive worktree and record: a pin tells the next call that its tip is known.
+    pins.pin(judge, graph, slug, kind="base", commit=conflict.ours)
     if slug == INTEGRATION_SLUG:
         tip = read_ref(judge.facts.common_dir, Place(graph, slug, "").ref)
         worktree = creation.publish_integration(judge, graph, conflict.ours, expected=tip, root=root, frozen=frozen)
@@ -114,6 +117,7 @@ def _begin(
     making = Record(worktree, "making", before=scene.ours, target=scene.tree)
     ownership.write_record(facts, place.graph, place.slug, making)
     index = lay_out(judge, worktree, scene.tree, frozen=frozen, on_disk=scene.ours)
+    crash_point("scene.laid")
     admin = Path(ownership.admin_dir(facts, worktree))
     install_index(admin, _with_stages(judge, index, scene), Path(worktree.path))
     names = {scene.ours: " + ".join(head.name for head in conflict.applied), scene.theirs: conflict.pair[1]}
@@ -121,6 +125,7 @@ def _begin(
     message = _message(scene, conflict)
     for name, text in zip(_MERGE_FILES, ("", message, f"{scene.theirs}\n"), strict=True):
         (admin / name).write_bytes(text.encode("utf-8", "surrogateescape"))
+    crash_point("scene.headed")
     judge.layouts.forget(worktree)
     ownership.write_record(facts, place.graph, place.slug, Record(worktree, "ready"))
 

@@ -12,6 +12,8 @@ from typing import Final, Literal
 BRANCH_PREFIX: Final = "refs/heads/coordinate-agents"
 PIN_PREFIX: Final = "refs/coordinate-agents"
 INTEGRATION_SLUG: Final = "integration"
+# Of the worktrees in which a person merges what the base of a subtask lacks; no slug begins with "+".
+RESOLVE_PREFIX: Final = "+resolve-"
 
 PinKind = Literal["base", "verified", "kept", "discard"]
 CommitId = str

@@ -17,7 +17,14 @@ from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.examine import reread
 from coordinate_agents.worktrees.files import identity, read_regular
 from coordinate_agents.worktrees.judge import Judge
-from coordinate_agents.worktrees.model import INTEGRATION_SLUG, CommitId, ExamineRequest, RepositoryFacts, Worktree
+from coordinate_agents.worktrees.model import (
+    INTEGRATION_SLUG,
+    RESOLVE_PREFIX,
+    CommitId,
+    ExamineRequest,
+    RepositoryFacts,
+    Worktree,
+)
 from coordinate_agents.worktrees.ownership import Record
 from coordinate_agents.worktrees.position import locate
 from coordinate_agents.worktrees.refs import RefChange, change_refs, read_ref
@@ -103,7 +110,8 @@ def require_intact(facts: RepositoryFacts, worktree: Worktree) -> None:
 def require_reusable(judge: Judge, plan: Plan, worktree: Worktree) -> None:
     """Raise DIRTY_WORKTREE unless the folder holds nothing but what its HEAD has and the base ignores.
 
-    In the integration's worktree untracked files may stay that a check left, if they are in no file's way.
+    In the integration's worktree untracked files may stay that a check left, and in one in which a person merged those
+    that they left, if they are in no file's way.
     """
     position, place = locate(judge.facts, worktree), plan.place
     why = None
@@ -111,7 +119,7 @@ def require_reusable(judge: Judge, plan: Plan, worktree: Worktree) -> None:
         why = f"{position.lock} is in the way"
     elif position.operation is not None:
         why = f"a {position.operation} is in progress"
-    elif place.slug == INTEGRATION_SLUG and position.head is not None:
+    elif (place.slug == INTEGRATION_SLUG or place.slug.startswith(RESOLVE_PREFIX)) and position.head is not None:
         found = dirty.look(judge, worktree, position.head, frozen=plan.frozen)
         paths = [entry.path for entry in found.tracked] or _in_the_way(judge, plan.start, found.untracked)
         why = f"{len(paths)} files would be overwritten, first {paths[0]!r}" if paths else None

@@ -19,6 +19,7 @@ from coordinate_agents.worktrees import (
     durable,
     examine,
     frozen,
+    giving_up,
     integrate,
     merge_end,
     mid_merge,
@@ -225,7 +226,16 @@ class GitWorktrees:
         scene = mid_merge.scene_of(self._judge, base, *sides)
         done = merge_end.finished_merge(self._judge, worktree, scene, ending, frozen=self._settings(frozen))
         resolutions.record(self._judge, graph, done.commit)
+        pins.pin(self._judge, graph, worktree.branch.rpartition("/")[2], kind="kept", commit=done.commit)
         return done
+
+    def parents_of(self, commit: CommitId) -> tuple[CommitId, ...]:
+        return tuple(resolutions.parents_of(self._judge, commit))
+
+    def give_up_merge(
+        self, graph: str, slug: str, worktree: Worktree, target: CommitId, *, frozen: str | None = None
+    ) -> CommitId | None:
+        return giving_up.give_up(self._judge, graph, slug, worktree, target, frozen=self._settings(frozen))
 
     def conclude_merge(self, worktree: Worktree, ours: CommitId, commit: CommitId) -> None:
         merge_end.conclude(self._judge, worktree, ours, commit)

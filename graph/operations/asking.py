@@ -6,12 +6,12 @@ from typing import Any
 import anyio
 
 from coordinate_agents.graph.engine import DriveOptions, Engine
-from coordinate_agents.graph.errors import GraphError
+from coordinate_agents.graph.errors import CODES, GraphError
 from coordinate_agents.graph.operations.driving import open_context
 from coordinate_agents.graph.operations.serving import Serve
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import Lease, holder
-from coordinate_agents.graph.store.requests import ANSWER_TIMEOUT_S, submit
+from coordinate_agents.graph.store.requests import ANSWER_TIMEOUT_S, RequestAnswer, submit
 
 
 def by_driver_or_lease(
@@ -19,20 +19,25 @@ def by_driver_or_lease(
 ) -> dict[str, Any]:
     """What `serve` answers, run by the driver that lives or by this process under the lease.
 
-    Raises: TASK_STATE_CONFLICT when the driver refuses, WAIT_TIMED_OUT when it does not answer within `wait_s`.
+    Raises: what `serve` raises, also in the driver; WAIT_TIMED_OUT when the driver does not answer within `wait_s`.
     """
     answer = submit(runtime.store, graph, kind, asked, who="user", timeout_s=wait_s)
     if answer is None:
-        lease = Lease.acquire(runtime.store, graph, purpose=f"graph-{kind}")
-        try:
-            return anyio.run(_alone, runtime, graph, lease.generation, asked, serve)
-        finally:
-            lease.release()
+        return under_lease(runtime, graph, kind, asked, serve)
     if answer.outcome == "refused":
-        raise GraphError("TASK_STATE_CONFLICT", answer.message, stage="request", facts={"taskId": graph})
+        raise _refused(graph, answer)
     if answer.outcome == "pending":
         raise _unanswered(runtime, graph, kind, wait_s)
     return dict(answer.data)
+
+
+def under_lease(runtime: Runtime, graph: str, kind: str, asked: Mapping[str, Any], serve: Serve) -> dict[str, Any]:
+    """What `serve` answers, run by this process. Raises: LEASE_HELD, and what it raises."""
+    lease = Lease.acquire(runtime.store, graph, purpose=f"graph-{kind}")
+    try:
+        return anyio.run(_alone, runtime, graph, lease.generation, asked, serve)
+    finally:
+        lease.release()
 
 
 async def _alone(
@@ -41,6 +46,19 @@ async def _alone(
     context = open_context(runtime, graph, generation)
     Engine(context, DriveOptions())  # gives the context its `record`
     return await serve(context, asked)
+
+
+def _refused(graph: str, answer: RequestAnswer) -> GraphError:
+    """The error as the driver met it."""
+    code = answer.data.get("code")
+    return GraphError(
+        code if code in CODES else "TASK_STATE_CONFLICT",
+        answer.message,
+        kept=answer.data.get("kept"),
+        next=answer.data.get("next"),
+        stage="request",
+        facts={"taskId": graph},
+    )
 
 
 def _unanswered(runtime: Runtime, graph: str, kind: str, wait_s: float) -> GraphError:

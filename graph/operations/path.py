@@ -1,4 +1,7 @@
-"""graph-path: the worktree of a subtask, for `cd "$(cag path GRAPH SUBTASK)"`. Without a subtask: the integration's."""
+"""graph-path: the worktree of a subtask, for `cd "$(cag path GRAPH SUBTASK)"`. Without a subtask: the integration's.
+
+Of a subtask whose base waits for a merge by hand it is the worktree in which that merge stands.
+"""
 
 from dataclasses import dataclass
 
@@ -7,6 +10,7 @@ from coordinate_agents.graph.operations.loading import pick_subtask
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.model import RESOLVE_PREFIX, branch_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,12 @@ def execute(runtime: Runtime, request: Request) -> Result:
         made, what = status["integration"] or {}, f"The integration of graph {row.id}"
     else:
         made = next(each for each in status["subtasks"] if each["id"] == subtask)
+        if made["conflictWorktree"] and (made["conflict"] or not made["worktree"]):
+            made = {
+                **made,
+                "worktree": made["conflictWorktree"],
+                "branch": branch_name(row.id, RESOLVE_PREFIX + subtask),
+            }
         what = f"Subtask {subtask} of graph {row.id}"
     if not made.get("worktree"):
         raise GraphError(

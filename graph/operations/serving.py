@@ -10,12 +10,16 @@ from coordinate_agents.graph.holding import Holds
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.operations.leaving import Leaving
 from coordinate_agents.graph.removal_requests import serve_cleanup, serve_undo
+from coordinate_agents.graph.resolving import resolve
 from coordinate_agents.graph.stopping import stop_all
 from coordinate_agents.graph.store.inbox import RequestInbox
 from coordinate_agents.graph.store.rows import RequestResult, RequestRow
+from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.worktrees.errors import WorktreeError
 
+# One act of a person on a graph, with what it was asked with; its answer is JSON.
 Serve = Callable[[Context, Mapping[str, Any]], Awaitable[dict[str, Any]]]
-_SERVED: Final[Mapping[str, Serve]] = {"cleanup": serve_cleanup, "undo": serve_undo}
+_SERVED: Final[Mapping[str, Serve]] = {"cleanup": serve_cleanup, "undo": serve_undo, "resolve": resolve}
 
 
 async def serve_requests(engine: Engine, inbox: RequestInbox, leaving: Leaving, holds: Holds) -> None:
@@ -38,12 +42,16 @@ async def serve_requests(engine: Engine, inbox: RequestInbox, leaving: Leaving, 
 
 
 async def _serve(engine: Engine, inbox: RequestInbox, row: RequestRow) -> None:
-    """Carry out what does not run subtasks. One after another: nothing else may begin in a worktree meanwhile."""
-    with engine.kept_open():
+    """Carry out what does not run subtasks. One after another: nothing else may begin in a worktree meanwhile.
+
+    An error crosses to who asked as its sentences.
+    """
+    with engine.kept_open():  # what becomes ready is driven, too
         try:
             data = await _SERVED[row.kind](engine.context, row.data)
-        except GraphError as error:
-            inbox.answer(RequestResult(row.id, "refused", error.message))
+        except (GraphError, WorktreeError, SessionError) as error:
+            facts = {"code": error.code, "kept": error.kept, "next": error.next}
+            inbox.answer(RequestResult(row.id, "refused", error.message, facts))
         else:
             inbox.answer(RequestResult(row.id, "accepted", row.kind, data))
 

@@ -91,6 +91,7 @@ GRAPH: Final = Param("graph", "graph id; may be left out when exactly one is unf
 SUBTASK: Final = Param("subtask", "subtask id", positional=True)
 SESSION: Final = Param("session", "Session id, or GRAPH/SUBTASK", positional=True, required=True)
 FILE: Final = Param("file", "graph file; - reads standard input", kind="path", positional=True, required=True)
+KEEP_MARKERS: Final = Param("keep-markers", "lines that look like conflict markers may stay", kind="flag")
 WORKTREE_ROOT: Final = Param("worktree-root", "folder for worktrees, outside the checkout", kind="text")
 
 VERBS: Final[tuple[Verb, ...]] = (
@@ -182,8 +183,22 @@ VERBS: Final[tuple[Verb, ...]] = (
         (
             GRAPH,
             Param("onto", "commit to build on instead of the graph's base"),
-            Param("continue", "go on after a conflict was resolved", kind="flag"),
-            Param("abort", "give up a conflicted integration", kind="flag"),
+            Param("continue", "take the merge that is finished in its worktree, and go on", kind="flag"),
+            Param("abort", "go back to the last good integration; what was there is kept", kind="flag"),
+            KEEP_MARKERS,
+        ),
+        group="change",
+    ),
+    Verb(
+        "graph-resolve",
+        "merge by hand what the base of a subtask cannot be made of",
+        "write",
+        (
+            GRAPH,
+            SUBTASK,
+            Param("continue", "take the merge that is finished there", kind="flag"),
+            Param("abort", "take the merge back; what was there is kept", kind="flag"),
+            KEEP_MARKERS,
         ),
         group="change",
         is_destructive=True,

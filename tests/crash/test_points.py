@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
-from crashes import CRASH_VARIABLE, LOST, PLAIN, POINTS, STORIES, UNDONE, WHOLE, Story, attempts, told
+from crashes import CRASH_VARIABLE, LOST, OF_CONFLICTS, PLAIN, POINTS, STORIES, UNDONE, WHOLE, Story, attempts, told
 from world import World
 
 pytestmark = pytest.mark.story
@@ -58,7 +58,7 @@ PASSES = {
 # Points of graph-stop: who dies there.
 OF_STOP = {"request.submitted": "author", "request.answered": "driver", "stop.closed": "author without a driver"}
 # Points that only agents who stay, and reviews, pass: tests/stories/test_staying.py, tests/stories/test_reviewing.py.
-TOLD_ELSEWHERE = {point for point in POINTS if point.startswith(("stay.", "review."))}
+TOLD_ELSEWHERE = {point for point in POINTS if point.startswith(("stay.", "review.", *OF_CONFLICTS))}
 
 
 def _story(point: str) -> Story:

@@ -7,6 +7,9 @@ from coordinate_agents.graph.events import (
     AttemptFailed,
     BaseConflicted,
     BaseFixed,
+    ConflictClosed,
+    ConflictOpened,
+    ConflictOpening,
     DriveEnded,
     EvidenceSummary,
     Failure,
@@ -33,6 +36,7 @@ from coordinate_agents.worktrees.model import Head, Worktree
 A, B, C = (SubtaskId(name) for name in "abc")
 BASE, WORK = CommitId("1" * 40), CommitId("2" * 40)
 TREE = Worktree("/trees/a", "a", "coordinate-agents/g/a", BASE, "n", 1, 2)
+MERGING = Worktree("/trees/+resolve-c", "+resolve-c", "coordinate-agents/g/+resolve-c", WORK, "n", 1, 3)
 DRIVER = Holder(77, 1000.25, "graph-run", 3, None, "running")
 NOW = 1100.0
 
@@ -84,6 +88,8 @@ def _idle(subtask: str, title: str, **other: Any) -> dict[str, Any]:
         "elapsedS": None,
         "evidence": None,
         "failure": None,
+        "conflict": None,
+        "conflictWorktree": None,
         "usage": None,
         "session": None,
         **other,
@@ -230,8 +236,26 @@ def test_a_base_that_does_not_merge_is_attention_and_blocks() -> None:
     assert data["subtasks"][2]["state"] == "BLOCKED"
     assert data["subtasks"][2]["reason"] == "BASE_CONFLICT: a and b do not merge in f, g"
     assert [(item["kind"], item["question"]) for item in data["attention"]] == [
-        ("conflict", "its prerequisites a and b do not merge in f, g")
+        ("conflict", "its prerequisites a and b do not merge in f, g.")
     ]
+    assert data["subtasks"][2]["conflict"] == {"subtasks": ["a", "b"], "paths": ["f", "g"], "applied": []}
+    assert data["attention"][0]["next"] == "coordinate-agents graph-resolve g c"
+
+
+def test_a_merge_that_waits_for_a_person_is_shown_with_its_worktree() -> None:
+    conflict = BaseConflicted(C, ("a", "b"), ("f",), "key", (Head("a", WORK),), WORK, BASE)
+    claimed = TaskClaimed(C, 1, "coder", "n")
+    opened = (SharedRecorded("blob"), claimed, conflict, ConflictOpening(C, conflict), ConflictOpened(C, MERGING))
+    shown = _status(*opened)["subtasks"][2]
+    assert (shown["conflictWorktree"], shown["worktree"]) == ("/trees/+resolve-c", None)
+    assert shown["failure"]["message"] == (
+        "its prerequisites a and b do not merge in f; merge it in /trees/+resolve-c."
+    )
+    assert shown["failure"]["next"] == "coordinate-agents graph-resolve g c --continue"
+    given_up = _status(*opened, ConflictClosed(C, "given-up", kept=WORK))["subtasks"][2]
+    assert (given_up["state"], given_up["failure"]["next"]) == ("BLOCKED", "coordinate-agents graph-resolve g c")
+    done = _status(*opened, ConflictClosed(C, "resolved"))
+    assert (done["subtasks"][2]["conflict"], done["attention"]) == (None, [])
 
 
 def test_the_graph_itself_comes_before_its_subtasks_when_it_needs_a_person() -> None:
@@ -244,7 +268,7 @@ def test_the_graph_itself_comes_before_its_subtasks_when_it_needs_a_person() -> 
     )
     assert [(item["subtask"], item["kind"], item["next"]) for item in data["attention"]] == [
         (None, "shared", "coordinate-agents graph-inspect g"),
-        (None, "conflict", "coordinate-agents graph-diff g"),
+        (None, "conflict", "coordinate-agents graph-integrate g --continue"),
         ("a", "failed", "coordinate-agents graph-inspect g a --part failure"),
     ]
     assert data["integration"] == {
@@ -252,9 +276,20 @@ def test_the_graph_itself_comes_before_its_subtasks_when_it_needs_a_person() -> 
         "branch": None,
         "worktree": None,
         "commit": None,
+        "onto": None,
         "conflict": {"subtasks": ["a", "b"], "paths": ["x"], "applied": ["a"]},
         "checks": [],
-        "failure": None,
+        "failure": {
+            "code": "INTEGRATION_CONFLICT",
+            "message": "a and b do not merge in x.",
+            "check": None,
+            "exitCode": None,
+            "signal": None,
+            "tail": "",
+            "logPath": None,
+            "kept": "every verified commit",
+            "next": "coordinate-agents graph-integrate g --continue",
+        },
     }
 
 

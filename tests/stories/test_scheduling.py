@@ -194,15 +194,16 @@ subtasks:
 """
     done = world.run("graph-run", world.graph(text), "--json")
     assert done.code == 5, str(done)
-    b, c, d = done.data["subtasks"]
-    compare = f"git diff {b['verifiedCommit'][:12]} {c['verifiedCommit'][:12]} -- 'same path'"
+    d = done.data["subtasks"][2]
+    resolve = "coordinate-agents graph-resolve plan d"
     assert (d["state"], d["reason"]) == ("BLOCKED", "BASE_CONFLICT: b and c do not merge in same path")
-    assert (d["failure"]["code"], d["failure"]["next"]) == ("BASE_CONFLICT", compare)
+    assert (d["failure"]["code"], d["failure"]["next"]) == ("BASE_CONFLICT", resolve)
     assert [(item["subtask"], item["kind"], item["next"]) for item in done.data["attention"]] == [
-        ("d", "conflict", compare)
+        ("d", "conflict", resolve)
     ]
-    assert "+c" in git(world.root, *shlex.split(compare)[1:])
-    assert "Next: git diff" in world.run("graph-inspect", "plan", "d", "--part", "failure").out
+    assert d["conflict"] == {"subtasks": ["b", "c"], "paths": ["same path"], "applied": ["b"]}
+    assert world.run(*shlex.split(resolve)[1:]).code == 0
+    assert f"Next: {resolve} --continue" in world.run("graph-inspect", "plan", "d", "--part", "failure").out
     assert "BASE_CONFLICT" in world.run("graph-plan", "plan").out
 
 
@@ -215,4 +216,5 @@ def test_subtasks_that_do_not_integrate_are_reported_with_a_command_that_works(w
     assert done.code == 5, str(done)
     assert done.data["integration"]["conflict"] == {"subtasks": ["b", "c"], "paths": ["same"], "applied": ["b"]}
     (item,) = done.data["attention"]
-    assert "+c" in git(world.root, *shlex.split(item["next"])[1:])
+    again = world.run(*shlex.split(item["next"])[1:], "--json")
+    assert (again.code, again.document["error"]["code"]) == (1, "DIRTY_WORKTREE")

@@ -20,6 +20,8 @@ from coordinate_agents.worktrees import crashpoints as worktree_points
 
 CRASH_VARIABLE: Final = graph_points.CRASH_VARIABLE
 POINTS: Final = (*graph_points.POINTS, *worktree_points.POINTS, *session_points.POINTS)
+# Points that only a conflict passes, by their beginnings: tests/stories/test_conflict_crashes.py tells of them.
+OF_CONFLICTS: Final = ("conflict.", "resolution.", "integration.conflicted", "integration.kept", "scene.", "giving.")
 # What a process that was killed may leave: a few bytes that a later start removes after a day, and that nobody reads.
 DRAFTS: Final = re.compile(
     r"sessions/[^/]+/\.[^/]+|blobs/../\.[^/]+|judge/tmp/.*|judge\.[0-9a-f]+(/.*)?|worktrees/.*/[^/]+\.json\.[0-9a-f]+"

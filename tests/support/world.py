@@ -205,7 +205,7 @@ class World:
 
     def _places(self, graph: str) -> list[str]:
         data = self.status(graph)
-        found = [subtask["worktree"] for subtask in data["subtasks"]]
+        found = [subtask[key] for subtask in data["subtasks"] for key in ("worktree", "conflictWorktree")]
         if data["integration"]:
             found.append(data["integration"]["worktree"])
         return [place for place in found if place]

@@ -9,7 +9,7 @@ import pytest
 from bench import GRAPH, Bench
 from repos import git
 
-from coordinate_agents.worktrees import ownership
+from coordinate_agents.worktrees import giving_up, ownership
 from coordinate_agents.worktrees.base import make_base
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.merge_end import conclude, finished_merge, identity_of_user
@@ -248,6 +248,8 @@ def test_next_conflict_takes_the_same_worktree(bench: Bench) -> None:
 
 
 def test_identity_is_the_users_own(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "EMAIL"):
+        monkeypatch.delenv(name, raising=False)
     git(bench.repo, "config", "user.name", "Ann User")
     git(bench.repo, "config", "user.email", "ann@example.org")
     assert identity_of_user(bench.judge.facts) == ("Ann User", "ann@example.org")
@@ -255,3 +257,42 @@ def test_identity_is_the_users_own(bench: Bench, monkeypatch: pytest.MonkeyPatch
     git(bench.repo, "config", "user.useConfigOnly", "true")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     assert identity_of_user(bench.judge.facts) is None
+    monkeypatch.setenv("GIT_AUTHOR_EMAIL", "ann@elsewhere.org")
+    assert identity_of_user(bench.judge.facts) == ("Ann User", "ann@elsewhere.org")
+
+
+def give_up(made: Conflict) -> CommitId | None:
+    judge, frozen = made.bench.judge, made.bench.frozen
+    return giving_up.give_up(judge, GRAPH, SLUG, made.worktree, made.conflict.ours, frozen=frozen)
+
+
+def test_merge_that_is_given_up_is_kept_and_the_worktree_is_clean(bench: Bench) -> None:
+    made = in_f(bench)
+    made.write("f", "half way\n", added=False)
+    made.write("added", "1\n")
+    made.write("left", "2\n", added=False)
+
+    kept = give_up(made)
+
+    assert kept is not None
+    names = git(bench.repo, "ls-tree", "-r", "--name-only", kept).split()
+    assert names == ["README.md", "a", "added", "b", "f", "left"]
+    assert git(bench.repo, "show", f"{kept}:f") == "half way"
+    assert git(bench.repo, "for-each-ref", "--points-at", kept, "--format=%(refname)").endswith(f"{SLUG}/discard-1")
+    assert made.seen() == (f"## coordinate-agents/{GRAPH}/{SLUG}\n?? left", made.conflict.ours)
+    assert sorted(path.name for path in made.path.iterdir()) == [".git", "README.md", "a", "f", "left"]
+    assert (made.path / "f").read_text() == "one\n"
+    made.open(made.conflict)
+    assert git(made.path, "status", "--porcelain").splitlines() == ["A  b", "AA f", "?? left"]
+
+
+def test_commit_of_a_merge_that_is_given_up_is_kept(bench: Bench) -> None:
+    made = in_f(bench)
+    made.write("f", "both\n")
+    made.commit()
+    commit = git(made.path, "rev-parse", "HEAD")
+
+    assert give_up(made) is None
+
+    assert made.seen() == (f"## coordinate-agents/{GRAPH}/{SLUG}", made.conflict.ours)
+    assert f"{SLUG}/kept-" in git(bench.repo, "for-each-ref", "--points-at", commit, "--format=%(refname)")
