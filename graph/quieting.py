@@ -15,6 +15,7 @@ from coordinate_agents.graph.observe import close_command
 from coordinate_agents.graph.opened import open_in
 from coordinate_agents.graph.removal import Item, refused_item
 from coordinate_agents.graph.runs import Integration, TaskRun
+from coordinate_agents.graph.staying import close_open
 from coordinate_agents.sessions.model import SessionId
 from coordinate_agents.worktrees.model import Refused, Worktree
 
@@ -42,9 +43,7 @@ async def make_quiet(
         failed = await _teardown(context, subtask, owner, worktree)
         if failed is not None and not goes_on:
             return failed
-    if not isinstance(owner, TaskRun) or owner.session is None:
-        return None
-    survivors = await _close(context, SessionId(owner.session))
+    survivors = await _close(context, owner) if isinstance(owner, TaskRun) else ()
     if not survivors:
         return None
     refused = Refused("in-use", f"processes of its Session live on: {', '.join(survivors[:5])}", "")
@@ -68,8 +67,13 @@ async def _teardown(
     return None
 
 
-async def _close(context: Context, session: SessionId) -> Sequence[str]:
-    facts = await context.sessions.look(session)
-    if facts.liveness in ("absent", "foreign"):
+async def _close(context: Context, run: TaskRun) -> Sequence[str]:
+    """Close the Session that stayed open, or what is left of one whose host is gone; what survives."""
+    if run.open_session is not None:
+        return await close_open(context, run.id, "its worktree is removed")
+    if run.session is None:
         return ()
-    return await context.sessions.close(session)
+    facts = await context.sessions.look(SessionId(run.session))
+    if facts.liveness in ("absent", "foreign", "ended"):
+        return facts.survivors
+    return await context.sessions.close(SessionId(run.session))

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from coordinate_agents.worktrees import create, set_aside
+from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.diff import raw_changes
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge
@@ -51,6 +52,7 @@ def bring_back(judge: Judge, request: BringBackRequest, *, root: str, frozen: st
         nonce=request.nonce,
         resume_from=tip or wanted,
     )
+    crash_point("undo.created")
     if held is None:
         return BroughtBack(worktree)
     return BroughtBack(worktree, _fill(judge, worktree, held, frozen=frozen))
@@ -61,6 +63,7 @@ def _fill(judge: Judge, worktree: Worktree, held: set_aside.SetAside, *, frozen:
     stands_at = read_position(judge.facts, worktree).head
     assert stands_at is not None
     _write_files(judge, worktree, stands_at, held.commit)
+    crash_point("undo.filled")
     if held.is_detached and stands_at != held.head:
         git_dir = admin_dir(judge.facts, worktree)
         judge.user_git("update-ref", "--no-deref", "HEAD", held.head, stands_at, git_dir=git_dir)

@@ -43,6 +43,14 @@ POINTS = (
     "giving.kept",
     "giving.recorded",
     "giving.moved",
+    # Of a removal and its undoing.
+    "remove.kept",
+    "remove.aside",
+    "remove.decided",
+    "remove.deleted",
+    "remove.dropped",
+    "undo.created",
+    "undo.filled",
 )
 
 _target, _, _count = os.environ.get(CRASH_VARIABLE, "").partition(":")

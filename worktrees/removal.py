@@ -19,6 +19,7 @@ from coordinate_agents.worktrees.contents import (
     not_ours,
     refusal_of,
 )
+from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.durable import secure
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.in_use import mounts_below, users_of
@@ -104,8 +105,11 @@ def _remove(judge: Judge, request: RemovalRequest) -> Removed | Refused:
     kept = _keep(judge, request)
     if isinstance(kept, Refused):
         return kept
+    crash_point("remove.kept")
     if stand == "in-place" and not aside.move_aside(worktree):
         return refusals.foreign(worktree, "its folder was replaced by another one")
+    # A crash here leaves the whole worktree aside: the next call judges it, or puts it back.
+    crash_point("remove.aside")
     try:
         seen = _judge_again(judge, request)
     except BaseException:
@@ -118,6 +122,7 @@ def _remove(judge: Judge, request: RemovalRequest) -> Removed | Refused:
     size = sum(file.bytes for file in held_files(aside.aside_path(worktree), seen.extra))
     if not aside.mark_going(worktree):
         return refusals.foreign(worktree, "its folder was replaced while it was looked at")
+    crash_point("remove.decided")
     return _delete(judge, request, head=seen.head, size=size, kept=kept)
 
 
@@ -165,6 +170,7 @@ def _delete(
     except OSError as error:
         why = f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror)
         return refusals.undeletable(aside.going_path(worktree), why)
+    crash_point("remove.deleted")
     return _forget(judge, request, head=head, size=size, kept=kept)
 
 
@@ -187,6 +193,7 @@ def _forget(
     with repository_lock(facts.state_dir):
         if not ownership.remove_registration(facts, worktree):
             return refusals.locked(worktree, ownership.lock_text(facts, worktree))
+        crash_point("remove.dropped")
         ownership.forget_record(facts, request.graph, request.slug)
         # Under the lock: another start must not lose the folder that it is about to use.
         remove_empty_parents(Path(worktree.path))

@@ -57,8 +57,10 @@ PASSES = {
 }
 # Points of graph-stop: who dies there.
 OF_STOP = {"request.submitted": "author", "request.answered": "driver", "stop.closed": "author without a driver"}
-# Points that only agents who stay, and reviews, pass: tests/stories/test_staying.py, tests/stories/test_reviewing.py.
-TOLD_ELSEWHERE = {point for point in POINTS if point.startswith(("stay.", "review.", *OF_CONFLICTS))}
+# Points that only agents who stay, reviews and removals pass: tests/stories/test_staying.py, test_reviewing.py,
+# test_cleanup_crash.py.
+_ELSEWHERE = ("stay.", "review.", "removal.", "remove.", "branch.", "undo.", *OF_CONFLICTS)
+TOLD_ELSEWHERE = {point for point in POINTS if point.startswith(_ELSEWHERE)}
 
 
 def _story(point: str) -> Story:

@@ -1,0 +1,116 @@
+"""graph-cleanup and graph-undo end themselves with SIGKILL at every named point; the same words finish the work."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crashes import CRASH_VARIABLE, POINTS
+from world import World, git
+
+pytestmark = pytest.mark.story
+
+CLEANUP_POINTS = ("removal.intended", "removal.removed", "remove.kept", "remove.aside", "remove.decided")
+CLEANUP_POINTS += ("remove.deleted", "remove.dropped", "branch.deleted")
+UNDO_POINTS = ("undo.intended", "undo.created", "undo.filled", "undo.made")
+
+
+@pytest.fixture
+def ended(world: World) -> World:
+    """One subtask that failed with a commit, and with changes when its id says so."""
+    body = 'echo "$S" > "f-$S"; git add .; git commit -qm "$S"; test "$S" = clean || echo more > more; exit 1'
+    world.configure({"one": (world.agent(body),)})
+    return world
+
+
+def run(world: World, subtask: str) -> Path:
+    assert world.run("graph-run", world.graph(f"subtasks: [{{id: {subtask}, spec: x}}]\n")).code == 4
+    return Path(subtask_of(world)["worktree"])
+
+
+def subtask_of(world: World) -> dict[str, Any]:
+    found: dict[str, Any] = world.status("plan")["subtasks"][0]
+    return found
+
+
+def dying(world: World, point: str, *words: str) -> None:
+    world.environment[CRASH_VARIABLE] = point
+    died = world.run(*words)
+    del world.environment[CRASH_VARIABLE]
+    assert died.code == -signal.SIGKILL, f"{point} was not passed: {died}"
+
+
+@pytest.mark.parametrize("point", CLEANUP_POINTS)
+def test_a_cleanup_that_died_at_a_named_point_is_finished_by_the_same_command(ended: World, point: str) -> None:
+    worktree = run(ended, "clean")
+    before, tip = ended.user_state(), git(ended.root, "rev-parse", "coordinate-agents/plan/clean")
+    words = ("graph-cleanup", "plan", "--branches", "--json")
+    dying(ended, point, *words)
+    assert ended.run("graph-status", "plan").code == 0
+
+    again = ended.run(*words)
+
+    assert again.code == 0, str(again)
+    assert again.data["items"][0]["outcome"] in ("removed", "absent")
+    assert not list(ended.worktrees.glob("*"))
+    assert not list((ended.root / ".git/worktrees").glob("*"))
+    assert git(ended.root, "for-each-ref", "refs/heads/coordinate-agents") == ""
+    assert ended.user_state() == before
+    back = ended.run("graph-undo", "plan", "--json")
+    assert back.data["items"][0]["outcome"] == "restored"
+    assert git(worktree, "rev-parse", "HEAD") == tip
+    ended.assert_nothing_left("plan")
+
+
+@pytest.mark.parametrize("point", ["removal.set-aside", "removal.intended", "remove.aside", "remove.decided"])
+def test_a_discard_that_died_is_finished_and_undone_byte_by_byte(ended: World, point: str) -> None:
+    worktree = run(ended, "spoilt")
+    token = ended.run("graph-cleanup", "plan", "--discard", "spoilt", "--json").data["items"][0]["token"]
+    words = ("graph-cleanup", "plan", "--discard", "spoilt", "--confirm", token, "--json")
+    dying(ended, point, *words)
+
+    again = ended.run(*words)
+
+    assert again.code == 0, str(again)
+    assert not os.path.lexists(worktree)
+    pins = git(ended.root, "for-each-ref", "--format=%(objectname)", "refs/coordinate-agents/plan/spoilt/discard-*")
+    assert pins.split() == [subtask_of(ended)["discard"]]
+    assert ended.run("graph-undo", "plan").code == 0
+    assert (worktree / "more").read_text() == "more\n"
+    assert git(worktree, "status", "--porcelain") == "?? more"
+
+
+@pytest.mark.parametrize("point", ["remove.aside", "remove.decided", "removal.removed"])
+def test_a_subtask_whose_removal_died_is_run_again_without_a_second_cleanup(ended: World, point: str) -> None:
+    worktree = run(ended, "clean")
+    dying(ended, point, "graph-cleanup", "plan")
+    ended.configure({"one": (ended.agent('test -f "f-$S"; echo b > b; git add b; git commit -qm b'),)})
+
+    again = ended.run("graph-run", "plan", "--retry-failed", "--json")
+
+    assert again.code == 0, str(again)
+    assert subtask_of(ended)["worktree"] == str(worktree)
+    assert sorted(path.name for path in worktree.parent.iterdir()) == ["clean"]
+    ended.assert_nothing_left("plan")
+
+
+@pytest.mark.parametrize("point", UNDO_POINTS)
+def test_an_undo_that_died_at_a_named_point_is_finished_by_the_same_command(ended: World, point: str) -> None:
+    worktree = run(ended, "spoilt")
+    token = ended.run("graph-cleanup", "plan", "--discard", "spoilt", "--json").data["items"][0]["token"]
+    assert ended.run("graph-cleanup", "plan", "--discard", "spoilt", "--confirm", token).code == 0
+    dying(ended, point, "graph-undo", "plan")
+
+    again = ended.run("graph-undo", "plan", "--json")
+
+    assert (again.code, again.data["items"][0]["outcome"]) == (0, "restored"), str(again)
+    assert (worktree / "more").read_text() == "more\n"
+    assert git(worktree, "status", "--porcelain") == "?? more"
+    assert subtask_of(ended)["worktree"] == str(worktree)
+    ended.assert_nothing_left("plan")
+
+
+def test_every_point_of_a_removal_is_in_a_case_here() -> None:
+    told = {*CLEANUP_POINTS, *UNDO_POINTS, "removal.set-aside"}
+    assert {point for point in POINTS if point.startswith(("removal.", "remove.", "branch.", "undo."))} == told
