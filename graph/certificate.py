@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.graph.canonical import text_of, value_of
-from coordinate_agents.graph.evidence import CheckOutcome, Fact, Verdict
+from coordinate_agents.graph.evidence import CheckOutcome, Fact, Verdict, Waiver
 from coordinate_agents.graph.model import Check, CommitId, GraphId, SubtaskId
 from coordinate_agents.graph.scope import covered
 
@@ -33,15 +33,6 @@ class Prerequisite:
     subtask: SubtaskId
     commit: CommitId
     certificate: str
-
-
-@dataclass(frozen=True, slots=True)
-class Waiver:
-    """What a person accepted although it failed. `what`: ``check:<name>`` or ``fact:<name>``; `who` as recorded."""
-
-    what: str
-    who: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

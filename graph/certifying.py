@@ -10,7 +10,12 @@ from coordinate_agents.worktrees.model import Examination
 
 
 def certificate_text(
-    context: Context, run: TaskRun, seen: Examination, outcomes: Sequence[CheckOutcome], verdict: evidence.Verdict
+    context: Context,
+    run: TaskRun,
+    seen: Examination,
+    outcomes: Sequence[CheckOutcome],
+    verdict: evidence.Verdict,
+    waivers: Sequence[evidence.Waiver] = (),
 ) -> bytes:
     """The certificate of this verdict; it names the event before by its hash, so it is written right after it."""
     task = context.task(run.id)
@@ -26,6 +31,7 @@ def certificate_text(
         changed=evidence.changed_paths(seen.changed),
         checks=(*context.snapshot.graph.checks, *task.checks),
         outcomes=outcomes,
+        waivers=waivers,
         prerequisites=[_prerequisite(context.run(needed)) for needed in task.depends_on],
         git_version=context.worktrees.facts.git_version,
         previous_event=context.store.last_event_hash(),

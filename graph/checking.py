@@ -4,7 +4,7 @@ A check runs in the agent's worktree, or in a fresh checkout of the commit: when
 changed a path that the check protects (those are set back to the base there first).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 import anyio
@@ -27,13 +27,14 @@ _TAIL = 1500
 
 
 async def run_checks(
-    context: Context, run: TaskRun, checks: Sequence[Check], seen: Examination
+    context: Context, run: TaskRun, checks: Sequence[Check], seen: Examination, *, waived: Collection[str] = ()
 ) -> tuple[CheckOutcome, ...]:
-    """The outcomes in order. The first that does not pass ends the series; the rest are "not-run"."""
+    """The outcomes in order. The first that does not pass and is not waived ends the series; the rest are "not-run"."""
     assert seen.head is not None
     outcomes: list[CheckOutcome] = []
     for check in checks:
-        if outcomes and outcomes[-1].outcome != "passed":
+        last = outcomes[-1] if outcomes else None
+        if last is not None and last.outcome != "passed" and last.name not in waived:
             outcomes.append(CheckOutcome(check.name, check.run, "not-run", commit=seen.head, tree=seen.tree))
             continue
         async with context.tokens(f"{run.id}:check", check.needs, run.id), context.checks:

@@ -76,9 +76,14 @@ class Context:
         return await anyio.to_thread.run_sync(lambda: function(*args, **kwargs), limiter=self.git)
 
     async def until_released(self, subtask: SubtaskId) -> None:
-        """Wait until nobody holds the subtask (`holding`)."""
-        while (released := self.holds.get(subtask)) is not None:
-            await released.wait()
+        """Wait until nobody holds the subtask: no terminal (`holding`), and no person by a recorded hold."""
+        while True:
+            if (released := self.holds.get(subtask)) is not None:
+                await released.wait()
+            elif self.run(subtask).is_held:
+                await self.next_change()
+            else:
+                return
 
     def run(self, subtask: SubtaskId) -> TaskRun:
         return self.snapshot.runs[subtask]

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from coordinate_agents.graph.certificate import Waiver
 from coordinate_agents.graph.model import SubtaskId
 
 
@@ -64,12 +63,13 @@ class ExplainExit:
 
 @dataclass(frozen=True, slots=True)
 class Verify:
-    """Records VerificationStarted, CommitMade, FactsRecorded, CheckEnded. Ends in TaskJudged or AttemptFailed."""
+    """Records VerificationStarted (a check's stands already), CommitMade, FactsRecorded, CheckEnded.
+
+    Ends in TaskJudged or AttemptFailed.
+    """
 
     subtask: SubtaskId
     by: str = "turn"
-    waivers: tuple[Waiver, ...] = ()
-    who: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,16 @@ from anyio.abc import TaskGroup
 
 from coordinate_agents.graph import machine, recovery
 from coordinate_agents.graph.context import Context, Leaving
-from coordinate_agents.graph.effects import AwaitRetry, AwaitTurn, CheckIntegration, Effect, Verify
+from coordinate_agents.graph.effects import AwaitRetry, AwaitTurn, CheckIntegration, Effect, ExplainExit, Verify
 from coordinate_agents.graph.events import (
     DURABLE,
     Event,
     IntegrationStarted,
     PhaseChanged,
+    SessionStarted,
     TaskClaimed,
+    TaskHeld,
+    TaskReleased,
     TaskStopped,
     event_type,
     subtask_of,
@@ -34,8 +37,9 @@ from coordinate_agents.graph.integration import heads_to_merge, merge_order
 from coordinate_agents.graph.model import CommitId, SubtaskId
 from coordinate_agents.graph.perform import perform
 from coordinate_agents.graph.planner import Planner
+from coordinate_agents.graph.schedule import Deferred
 from coordinate_agents.graph.snapshot import GraphSummary, Snapshot, TaskRun, run_to_row, summary_to_row
-from coordinate_agents.graph.store.rows import NewEvent, RunRow
+from coordinate_agents.graph.store.rows import NewEvent, RequestResult, RunRow
 from coordinate_agents.worktrees.model import Head
 
 # A git step or a start in progress gets this long to reach its event when the driver leaves; then it is cancelled
@@ -43,6 +47,8 @@ from coordinate_agents.worktrees.model import Head
 LEAVE_BOUND_S: Final = 15.0
 # Effects that may be cut short at any moment: they only wait, or are simply done again.
 _CANCELLABLE: Final = (AwaitTurn, AwaitRetry, Verify, CheckIntegration)
+# What finds out how something ended; nothing of it starts an agent.
+_LOOKS: Final = (AwaitTurn, Verify, ExplainExit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,8 @@ class DriveOptions:
     """`until`: only this subtask and what it needs. `max_starts`: at most so many new attempts in this drive.
 
     `onto`: what an integration begins with, None: what the last one did; `onto_name` is how the person named it.
+    `only_start`: nothing but one attempt of this subtask, and leave when its Session started. `only_look`: start no
+    agent; see how what runs ended, and verify it.
     """
 
     integrate: bool = False
@@ -57,6 +65,12 @@ class DriveOptions:
     onto_name: str = ""
     until: SubtaskId | None = None
     max_starts: int | None = None
+    only_start: SubtaskId | None = None
+    only_look: bool = False
+
+    @property
+    def is_short(self) -> bool:
+        return self.only_look or self.only_start is not None
 
 
 class Engine:
@@ -80,6 +94,7 @@ class Engine:
         self._is_undone = False
         self._kept_open = 0
         self._changed = anyio.Event()
+        self._happened = anyio.Event()
         self._group: TaskGroup | None = None
         self._found_ended: set[SubtaskId] = set()
         context.record = self.apply
@@ -93,7 +108,7 @@ class Engine:
                 self._group = group
                 await begin(self)
                 # Only now: before, what an earlier driver left is being looked at, and a claim would look like it.
-                self._may_plan = True
+                self._may_plan = not self._options.is_short
                 self._plan()
                 self._integrate_when_done()
                 while (self._scopes or self._kept_open) and not self._is_leaving:
@@ -107,6 +122,7 @@ class Engine:
     def leave(self) -> None:
         """Start nothing more; let `run` return soon, with agents left running in their hosts."""
         self._is_leaving = True
+        self._happened.set()
         self._notify()
 
     def drain(self) -> None:
@@ -130,18 +146,40 @@ class Engine:
                 scope.cancel()
             await self._next_change()
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: Event, *, results: Sequence[RequestResult] = ()) -> None:
         """Fold, append, start effects, plan. Raises: GraphError (STALE_CLAIM ends the drive)."""
+        self.apply_all((event,), results=results)
+
+    def apply_all(self, events: Sequence[Event], *, results: Sequence[RequestResult] = ()) -> None:
+        """The same for events of which none may be recorded without the others; the request that asked is answered.
+
+        Planned is only after the last one: a subtask that is ready after the first may not be after the second.
+        """
         context = self.context
         now = context.clock.now()
-        event = machine.decide(context.snapshot, event)
-        changed, effects = machine.step(context.snapshot, event, time=now)
-        self._append(event, changed, now)
-        context.progress.event(context.snapshot, event, now)
-        subtask = subtask_of(event)
-        has_moved = subtask not in context.snapshot.runs or self._planner.sync(subtask)
+        folded: list[tuple[Event, TaskRun | GraphSummary]] = []
+        effects: list[Effect] = []
+        for event in events:
+            event = machine.decide(context.snapshot, event)
+            changed, following = machine.step(context.snapshot, event, time=now)
+            folded.append((event, changed))
+            effects += following
+        self._append(folded, now, results)
+        has_moved = False
+        for event, _ in folded:
+            context.progress.event(context.snapshot, event, now)
+            subtask = subtask_of(event)
+            has_moved |= (
+                subtask not in context.snapshot.runs
+                or self._planner.sync(subtask)
+                or isinstance(event, TaskHeld | TaskReleased)
+            )
+            if isinstance(event, SessionStarted) and event.subtask == self._options.only_start:
+                self.leave()
         for effect in effects:
             self.start(effect)
+        self._happened.set()
+        self._happened = anyio.Event()
         if has_moved:
             self._plan()
             self._notify()  # tokens may be free
@@ -164,12 +202,33 @@ class Engine:
 
     def start(self, effect: Effect) -> None:
         """Begin an effect; its outcome is applied when it ends. A leaving driver begins nothing: the next one does."""
-        if self._group is None or self._is_leaving:
+        if self._group is None or self._is_leaving or not self._admits(effect):
             return
         self._count += 1
         scope = anyio.CancelScope()
         self._scopes[self._count] = (effect, scope)
         self._group.start_soon(self._perform, effect, self._count, scope)
+
+    def _admits(self, effect: Effect) -> bool:
+        if self._options.only_look:
+            # What lives may go on for hours: only an end that came already is looked at.
+            is_due = not isinstance(effect, AwaitTurn) or effect.subtask in self._found_ended
+            return isinstance(effect, _LOOKS) and is_due
+        only = self._options.only_start
+        return only is None or getattr(effect, "subtask", None) == only
+
+    @property
+    def starts_agents(self) -> bool:
+        """Whether this drive starts what is ready."""
+        return not self._options.is_short and not self._is_leaving
+
+    def why_not(self, subtask: SubtaskId) -> Deferred | None:
+        """Why a ready subtask cannot start now; None when it can."""
+        return self._planner.why_not(subtask, closed=self.context.hold_starts())
+
+    def claim(self, subtask: SubtaskId) -> None:
+        """Start a ready subtask now, whatever else would come first. Raises: GraphError when it is not ready."""
+        self.apply(self._claim(subtask))
 
     async def _perform(self, effect: Effect, key: int, scope: anyio.CancelScope) -> None:
         outcome: Event | None = None
@@ -194,11 +253,17 @@ class Engine:
         self._found_ended.add(subtask)
 
     def _resume_found(self, outcome: Event) -> None:
+        if self._options.is_short:
+            return
         if isinstance(outcome, TaskStopped) and outcome.subtask in self._found_ended:
             self._found_ended.remove(outcome.subtask)
             reset = recovery.reset_if_interrupted(self.context.run(outcome.subtask))
             if reset is not None:
                 self.apply(reset)
+
+    async def next_event(self) -> None:
+        """Wait until any event was applied."""
+        await self._happened.wait()
 
     async def _next_change(self) -> None:
         await self._changed.wait()
@@ -216,23 +281,26 @@ class Engine:
             while self._scopes or self._kept_open:
                 await self._next_change()
 
-    def _append(self, event: Event, changed: TaskRun | GraphSummary, now: float) -> None:
-        name = event_type(event)
-        row = NewEvent(
-            type=name,
-            data=to_data(event),
-            subtask_id=subtask_of(event),
-            session_id=getattr(event, "session", None),
-            durable=name in DURABLE,
+    def _append(
+        self, folded: Sequence[tuple[Event, TaskRun | GraphSummary]], now: float, results: Sequence[RequestResult]
+    ) -> None:
+        rows = [_row(event) for event, _ in folded]
+        # Of a subtask that several events changed the last row counts.
+        runs = {changed.id: changed for _, changed in folded if isinstance(changed, TaskRun)}
+        summary = next((changed for _, changed in reversed(folded) if isinstance(changed, GraphSummary)), None)
+        self.context.store.append(
+            self.context.graph_id,
+            self.context.generation,
+            rows,
+            runs=[RunRow(run.id, run_to_row(run)) for run in runs.values()],
+            summary=summary_to_row(summary) if summary is not None else None,
+            results=results,
+            now=now,
         )
-        runs = (RunRow(changed.id, run_to_row(changed)),) if isinstance(changed, TaskRun) else ()
-        summary = summary_to_row(changed) if isinstance(changed, GraphSummary) else None
-        context = self.context
-        context.store.append(context.graph_id, context.generation, [row], runs=runs, summary=summary, now=now)
 
     def _plan(self) -> None:
         """Resume and claim what may start now, one at a time: each changes the slots before the next look."""
-        if self._is_leaving or self._group is None or self._is_planning:
+        if self._is_leaving or self._group is None or self._is_planning or self._options.is_short:
             return
         self._is_planning = True
         try:
@@ -274,6 +342,17 @@ class Engine:
             # Once in a drive: a conflict or a failing check would only come out the same.
             self._has_integrated = True
             self.apply(IntegrationStarted(heads, onto, name))
+
+
+def _row(event: Event) -> NewEvent:
+    name = event_type(event)
+    return NewEvent(
+        type=name,
+        data=to_data(event),
+        subtask_id=subtask_of(event),
+        session_id=getattr(event, "session", None),
+        durable=name in DURABLE,
+    )
 
 
 def verified_heads(snapshot: Snapshot) -> tuple[Head, ...]:

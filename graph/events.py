@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
-from coordinate_agents.graph.certificate import Waiver
 from coordinate_agents.graph.codec import from_plain, to_plain
-from coordinate_agents.graph.evidence import CheckOutcome
+from coordinate_agents.graph.evidence import CheckOutcome, Waiver
 from coordinate_agents.graph.model import CommitId, SubtaskId
 from coordinate_agents.graph.states import Phase
 from coordinate_agents.worktrees.model import Head, Worktree
@@ -391,12 +390,17 @@ class TaskReset:
 
 @dataclass(frozen=True, slots=True)
 class TaskTold:
-    """A person's words. `now`: they were typed into the Session; else they are given with the next prompt."""
+    """A person's words. `now`: they are typed into the Session; else they are given with the next prompt.
+
+    `request`: of the process that asked; it is recorded before anything is typed, so that a driver that comes back
+    types nothing twice.
+    """
 
     subtask: SubtaskId
     text: str
     now: bool = False
     who: str = "user"
+    request: int = 0
 
 
 @dataclass(frozen=True, slots=True)

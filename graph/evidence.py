@@ -42,6 +42,7 @@ __all__ = [
     "FactOutcome",
     "SharedFacts",
     "Verdict",
+    "Waiver",
     "changed_paths",
     "check_fact",
     "facts_of",
@@ -51,6 +52,9 @@ __all__ = [
 ]
 
 FACT_NUMBERS: Final = (1, 2, 3, 4, 5, 6, 7, 8)
+# What a person may accept although it failed; of `commit` not that its start commit is an ancestor.
+WAIVABLE_FACTS: Final[tuple[FactName, ...]] = ("commit", "nested", "shared", "scope", "copied")
+NEVER_WAIVED: Final[tuple[FactName, ...]] = ("branch", "clean", "unmoved")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,26 @@ class CheckOutcome:
     commit: str | None = None
     tree: str | None = None
     checked_in: CheckIn | Literal["integration"] = "worktree"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """What a person accepted although it failed. `what`: ``check:<name>`` or ``fact:<name>``; `who` as recorded."""
+
+    what: str
+    who: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waived:
+    """The names that waivers name: facts, and checks, whose failure is fact 7."""
+
+    facts: frozenset[FactName]
+    checks: frozenset[str]
+
+    def covers(self, fact: Fact) -> bool:
+        return fact.name in self.facts and fact.is_waivable
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +172,22 @@ def judge(facts: Iterable[Fact], waivers: Collection[FactName] = (), *, commit: 
         warnings=tuple(fact.message for fact in judged if fact.outcome in ("warning", "waived")),
         code=(failing[0].code or REJECTED) if failing else (REJECTED if reasons else None),
     )
+
+
+def waived_by(waivers: Iterable[Waiver]) -> Waived:
+    kinds = [each.what.partition(":") for each in waivers]
+    known: frozenset[FactName] = frozenset(WAIVABLE_FACTS)
+    return Waived(
+        facts=frozenset(fact for fact in known if any(kind == "fact" and name == fact for kind, _, name in kinds)),
+        checks=frozenset(name for kind, _, name in kinds if kind == "check"),
+    )
+
+
+def used_waivers(waivers: Sequence[Waiver], verdict: Verdict, outcomes: Sequence[CheckOutcome]) -> tuple[Waiver, ...]:
+    """Those without which the verdict would be another one: a waiver of what passed says nothing about the commit."""
+    used = {f"fact:{fact.name}" for fact in verdict.facts if fact.outcome == "waived"}
+    used |= {f"check:{each.name}" for each in outcomes if each.outcome != "passed"}
+    return tuple(each for each in waivers if each.what in used)
 
 
 def _is_on(outcome: CheckOutcome, commit: str | None) -> bool:

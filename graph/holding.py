@@ -60,7 +60,7 @@ class Holds:
             del self._look_now[subtask]
             context.holds.pop(subtask).set()
         run = context.run(subtask)
-        if run.state != "running" or run.phase != "held":
+        if run.state != "running" or run.phase != "held" or run.is_held:
             return
         if before.phase == "awaiting-input" and not run.can_go_on:
             context.record(PhaseChanged(subtask, "awaiting-input", before.reason or "", kind=before.question))

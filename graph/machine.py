@@ -127,6 +127,8 @@ def _effects_of(snapshot: Snapshot, event: Event) -> tuple[Effect, ...]:
             return (AwaitRetry(subtask),)
         case PhaseChanged(phase="preparing", subtask=subtask):
             return (_try_again(snapshot.runs[subtask]),)
+        case VerificationStarted(by="check", subtask=subtask):
+            return (Verify(subtask, by="check"),)
         case TurnEnded(subtask=subtask):
             return (after_turn(snapshot.runs[subtask], event),)
         case TaskJudged(then="fix-turn", subtask=subtask):
@@ -181,7 +183,7 @@ def continue_run(run: TaskRun) -> Effect:
         case "turn":
             return after_turn(run, run.turn_end) if run.turn_end else AwaitTurn(run.id)
         case "verify" if run.verified_by == "check":
-            return Verify(run.id, by="check", waivers=run.waivers)
+            return Verify(run.id, by="check")
         case "verify":
             return Verify(run.id, by="recover")
 

@@ -1,9 +1,15 @@
 """Look at the world as it is, before a driver goes on with what another one left. Changes no record."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
 from coordinate_agents.graph import recovery
 from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.model import CommitId, SubtaskId, slug
 from coordinate_agents.graph.snapshot import TaskRun
-from coordinate_agents.sessions.model import SessionFacts, SessionId
+from coordinate_agents.sessions.model import Liveness, SessionFacts, SessionId
+from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG, branch_ref
 
 
@@ -26,6 +32,56 @@ async def look_at_running(context: Context) -> list[tuple[TaskRun, SessionFacts 
     integration = context.snapshot.summary.integration
     await close_command(context, integration.command_session, integration.command_marker)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where one subtask's things are now, whatever the record says. `problems`: what is not as it was recorded."""
+
+    subtask: SubtaskId
+    session: str | None
+    liveness: Liveness | None
+    worktree: Literal["intact", "missing", "damaged"] | None
+    branch_at: CommitId | None
+    problems: tuple[str, ...]
+
+
+async def look_at_standing(context: Context, runs: Sequence[TaskRun]) -> tuple[Standing, ...]:
+    """Sessions, worktrees, branches and verified commits of these subtasks, in their order. Never started: left out."""
+    refs = await context.call(context.worktrees.runtime_refs, context.graph_id)
+    return tuple([await _standing(context, run, refs) for run in runs if run.attempt])
+
+
+async def _standing(context: Context, run: TaskRun, refs: Mapping[str, CommitId]) -> Standing:
+    liveness: Liveness | None = None
+    if run.session is not None:
+        liveness = (await context.sessions.look(SessionId(run.session))).liveness
+    problems: list[str] = []
+    branch_at = refs.get(branch_ref(context.graph_id, slug(run.id)))
+    place: Literal["intact", "missing", "damaged"] | None = None
+    if run.worktree is not None:
+        damage = await context.call(context.worktrees.is_intact, run.worktree)
+        is_missing = context.worktrees.is_missing(run.worktree)
+        place = "missing" if is_missing else "damaged" if damage else "intact"
+        if damage is not None:
+            problems.append(f"worktree {run.worktree.path}: {'gone' if is_missing else damage}")
+        if branch_at is None:
+            problems.append(f"branch {run.worktree.branch} is gone")
+    if run.verified_commit is not None:
+        lacking = await context.call(_is_gone, context, run.verified_commit)
+        if lacking:
+            problems.append(f"verified commit {run.verified_commit} is gone")
+        elif branch_at is not None and branch_at != run.verified_commit:
+            problems.append(f"branch is at {branch_at[:12]}, verified is {run.verified_commit[:12]}")
+    return Standing(run.id, run.session, liveness, place, branch_at, tuple(problems))
+
+
+def _is_gone(context: Context, commit: CommitId) -> bool:
+    try:
+        context.worktrees.tree_of(commit)
+    except WorktreeError:
+        return True
+    return False
 
 
 async def integration_stands(context: Context) -> bool:

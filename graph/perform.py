@@ -48,7 +48,7 @@ from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import Base, Head, MergeConflict, SharedState
 
 # What says that this driver may write no more, or that the disk does not take it.
-_ENDS_THE_DRIVE = frozenset({"STALE_CLAIM", "STATE_TAMPERED", "DISK_FULL", "WAIT_TIMED_OUT"})
+ENDS_THE_DRIVE = frozenset({"STALE_CLAIM", "STATE_TAMPERED", "DISK_FULL", "WAIT_TIMED_OUT"})
 # Trying again without a change of the world meets the same.
 _FINAL_CODES = frozenset(
     {
@@ -78,7 +78,7 @@ async def perform(context: Context, effect: Effect) -> Event:
             except HostDiedError as error:
                 return await _interrupted(context, effect.subtask, error)
             except (WorktreeError, SessionError, GraphError) as error:
-                if isinstance(error, GraphError) and error.code in _ENDS_THE_DRIVE:
+                if isinstance(error, GraphError) and error.code in ENDS_THE_DRIVE:
                     raise
                 failed = AttemptFailed(effect.subtask, failure_of(error), is_final=error.code in _FINAL_CODES)
                 return await let_go(context, failed)
@@ -94,7 +94,9 @@ async def _interrupted(context: Context, subtask: SubtaskId, error: HostDiedErro
 
 
 async def _perform_task(context: Context, effect: TaskEffect) -> Event:
-    if not isinstance(effect, AwaitTurn):
+    # A person who holds the subtask may ask for a verification; nothing else starts meanwhile.
+    is_asked = isinstance(effect, AwaitTurn) or (isinstance(effect, Verify) and effect.by == "check")
+    if not is_asked:
         await context.until_released(effect.subtask)
     match effect:
         case MakeBase(subtask=subtask):

@@ -158,6 +158,14 @@ class Planner:
         self._ready.park(plan.deferred)
         return plan
 
+    def why_not(self, subtask: SubtaskId, *, closed: str = "") -> schedule.Deferred | None:
+        """Why this ready subtask would not start now, were it the first in the order; None when it would."""
+        kept = sum(self._are_free(needs) for needs in self._waiting.values())
+        running = [*self._running.values(), *self._holders()]
+        limits = self._limits(closed=closed, kept=kept)
+        plan = schedule.plan([subtask], running, self._tasks, limits, explain="all")
+        return plan.deferred[0] if plan.deferred else None
+
     def _limits(self, *, max_starts: int | None = None, closed: str = "", kept: int = 0) -> schedule.Limits:
         graph = self._snapshot.graph
         return schedule.Limits(

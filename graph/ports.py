@@ -378,6 +378,14 @@ class Sessions(Protocol):
         """What Ctrl-C at its terminal does."""
         ...
 
+    async def hold(self, session_id: SessionId) -> None:
+        """Let no deadline run until `release`: a person works where its program does."""
+        ...
+
+    async def release(self, session_id: SessionId) -> None:
+        """Let the deadlines run again; the time between counts in none."""
+        ...
+
     async def end_turn(self, session_id: SessionId, *, idle_life_s: float) -> TurnFacts:
         """The turn is over and the child stays, idle, until its host closes it after so long."""
         ...

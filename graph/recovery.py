@@ -5,7 +5,16 @@ Pure. The world was looked at by `observe`; nothing here guesses. In doubt the s
 
 from dataclasses import dataclass
 
-from coordinate_agents.graph.effects import AwaitTurn, CheckIntegration, Effect, MergeHeads
+from coordinate_agents.graph.effects import (
+    AwaitTurn,
+    CheckIntegration,
+    Effect,
+    ExplainExit,
+    MergeHeads,
+    OpenSession,
+    RunSetup,
+    Verify,
+)
 from coordinate_agents.graph.events import Event, SessionStarted, TaskReset, TaskStopped
 from coordinate_agents.graph.machine import continue_run
 from coordinate_agents.graph.model import SubtaskId
@@ -66,6 +75,30 @@ def decide(run: TaskRun, facts: SessionFacts | None) -> Decision:
             return Record(SessionStarted(run.id, run.session, pid=child, host_pid=host))
         case _:
             return GoOn(AwaitTurn(run.id))
+
+
+def decide_record(run: TaskRun, facts: SessionFacts | None) -> Decision:
+    """What a record that starts nothing can settle: an end that came, a start that never was.
+
+    What lives, waits for a person or would have to start something is left as it is, with the words for it.
+    """
+    if run.is_held and run.verified_by != "check":
+        return Leave("it is held")
+    if facts is not None and facts.liveness in ("live", "unreachable"):
+        pid = facts.record.child.pid if facts.record and facts.record.child else None
+        return Leave(f"its agent runs (pid {pid})" if facts.liveness == "live" else "its host does not answer")
+    decision = decide(run, facts)
+    if not isinstance(decision, GoOn):
+        return decision
+    match decision.effect:
+        case Verify() if run.failure is not None and run.verified_by != "check":
+            return Leave("it was refused, and its next turn is due")
+        case AwaitTurn() | Verify() | ExplainExit():
+            return decision
+        case OpenSession() | RunSetup() if run.worktree is not None and run.turn == 0 and run.turn_end is None:
+            return Record(TaskStopped(run.id, f"{INTERRUPTED}: its driver ended before its agent started"))
+        case _:
+            return Leave("its next step is a start, which graph-run does")
 
 
 def resets(snapshot: Snapshot, *, retry_failed: bool) -> tuple[TaskReset, ...]:

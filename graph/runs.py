@@ -4,10 +4,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from coordinate_agents.graph.certificate import Waiver
 from coordinate_agents.graph.codec import from_plain, to_plain
 from coordinate_agents.graph.events import BaseConflicted, EvidenceSummary, Failure, TurnEnded
-from coordinate_agents.graph.evidence import CheckOutcome
+from coordinate_agents.graph.evidence import CheckOutcome, Waiver
 from coordinate_agents.graph.model import CommitId, SubtaskId
 from coordinate_agents.graph.states import IntegrationState, Phase, TaskState
 from coordinate_agents.worktrees.model import Head, Worktree
@@ -54,10 +53,10 @@ class TaskRun:
     `setup_nonce`: of the worktree in which setup is done.
 
     What persons decided: `is_fresh`: the next attempt starts from a fresh base and branch; `say`: their words in every
-    first prompt until it succeeds; `told`: words for the next prompt, whichever it is; `is_told`: the last turn was
-    one of those; `chosen_agent`: instead of the document's; `is_held`: nothing starts before it is released;
-    `verified_by` and `waivers` are of the verification that runs, or of the last one. `conflict_worktree`: where they
-    merged, or merge, what its base cannot be made of.
+    first prompt until it succeeds; `told`: words for the next prompt, whichever it is, of requests up to
+    `told_request`; `is_told`: the last turn was one of those; `chosen_agent`: instead of the document's; `is_held`:
+    nothing starts before it is released; `verified_by` and `waivers` are of the last verification.
+    `conflict_worktree`: where they merged, or merge, what its base cannot be made of.
 
     `removing`: its worktree is on the way out; `removal`: it is gone, and the next attempt gets a new one on the kept
     branch. `discard` is the last thing that was set aside.
@@ -112,6 +111,7 @@ class TaskRun:
     is_fresh: bool = False
     say: str = ""
     told: tuple[str, ...] = ()
+    told_request: int = 0
     is_told: bool = False
     chosen_agent: str | None = None
     is_held: bool = False

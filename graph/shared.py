@@ -9,7 +9,8 @@ import json
 from collections.abc import Mapping
 
 from coordinate_agents.graph.context import Context
-from coordinate_agents.graph.events import SharedChanged
+from coordinate_agents.graph.errors import GraphError
+from coordinate_agents.graph.events import SharedAccepted, SharedChanged
 from coordinate_agents.graph.model import CommitId, SubtaskId, slug
 from coordinate_agents.worktrees.model import branch_ref
 
@@ -29,6 +30,36 @@ def record_shared(context: Context, after: Mapping[str, str]) -> None:
         context.record(SharedChanged(changes, fingerprint, running[:20]))
     elif not changes and context.snapshot.summary.shared_changes:
         context.record(SharedChanged((), ""))
+
+
+async def acceptance(context: Context, fingerprint: str, *, who: str) -> SharedAccepted:
+    """The acceptance of exactly the change that this fingerprint names, as it is now.
+
+    Raises: SHARED_STATE_CHANGED when it is another one by now (recorded then), TASK_STATE_CONFLICT when there is none.
+    """
+    record_shared(context, await context.call(context.worktrees.shared_state))
+    after = await context.call(context.worktrees.shared_state)
+    graph, summary = context.graph_id, context.snapshot.summary
+    if summary.shared_fingerprint is None or not summary.shared_changes:
+        raise GraphError(
+            "TASK_STATE_CONFLICT",
+            f"The shared git state of graph {graph} is as it was recorded; there is nothing to accept.",
+            kept="everything as it is",
+            next=f"coordinate-agents graph-status {graph}",
+            facts={"taskId": graph},
+        )
+    now = fingerprint_of(differences(json.loads(context.blobs.get(summary.shared_blob or "")), after), after)
+    if fingerprint != now or summary.shared_fingerprint != now:
+        raise GraphError(
+            "SHARED_STATE_CHANGED",
+            f"{fingerprint} does not name what changed by now: {'; '.join(summary.shared_changes[:5])}"
+            f" ({summary.shared_fingerprint}).",
+            kept="everything as it is; nothing was accepted",
+            next=f"coordinate-agents graph-inspect {graph}",
+            facts={"taskId": graph, "fingerprint": summary.shared_fingerprint},
+        )
+    blob = context.blobs.put(json.dumps(dict(after), sort_keys=True).encode(), durable=True)
+    return SharedAccepted(now, blob, who)
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:

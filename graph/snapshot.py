@@ -357,8 +357,9 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
             return replace(_ended(run, time), state="stopped", reason=reason, failure=failure)
         case TaskReset():
             return _reset(run, event, time)
-        case TaskTold(text=text, now=now):
-            return run if now else replace(run, told=(*run.told, text))
+        case TaskTold(text=text, now=now, request=request):
+            told = run.told if now else (*run.told, text)
+            return replace(run, told=told, told_request=max(run.told_request, request))
         case TaskHeld():
             if run.state != "running":
                 return replace(run, is_held=True)

@@ -42,7 +42,8 @@ MAX_LOOKS: Final = 3
 async def verify(context: Context, effect: Verify) -> Event:
     """TaskJudged about the head that was read."""
     subtask = effect.subtask
-    context.record(VerificationStarted(subtask, effect.by))
+    if effect.by != "check":
+        context.record(VerificationStarted(subtask, effect.by))
     for again in range(MAX_LOOKS - 1, -1, -1):
         outcome, has_moved = await _look(context, subtask)
         # An agent that stayed is idle, but nothing holds it: what it moved meanwhile is looked at anew.
@@ -53,7 +54,10 @@ async def verify(context: Context, effect: Verify) -> Event:
 
 async def _look(context: Context, subtask: SubtaskId) -> tuple[Event, bool]:
     """One verification, and whether something moved while it ran."""
-    not_committed = await _commit_leftovers(context, subtask)
+    not_committed: str | None = None
+    # A person who asks has committed what is to count; what lies beside it may be half done.
+    if context.run(subtask).verified_by != "check":
+        not_committed = await _commit_leftovers(context, subtask)
     crash_point("verify.committed")
     run, task = context.run(subtask), context.task(subtask)
     assert run.base is not None
@@ -72,10 +76,12 @@ async def _look(context: Context, subtask: SubtaskId) -> tuple[Event, bool]:
     context.record(FactsRecorded(subtask, seen.head, tuple(_told(fact) for fact in facts)))
     crash_point("verify.facts")
     checks: tuple[CheckOutcome, ...] = ()
-    if seen.head is not None and not any(fact.outcome == "failed" for fact in facts):
-        checks = await run_checks(context, run, checks_of(context, task), seen)
-        facts = (*facts, evidence.check_fact(checks, commit=seen.head), await _reread(context, run, seen, checks))
-    verdict = evidence.judge(facts, commit=seen.head)
+    waived = evidence.waived_by(run.waivers)
+    if seen.head is not None and not any(fact.outcome == "failed" and not waived.covers(fact) for fact in facts):
+        checks = await run_checks(context, run, checks_of(context, task), seen, waived=waived.checks)
+        judged = evidence.check_fact(checks, waived.checks, commit=seen.head)
+        facts = (*facts, judged, await _reread(context, run, seen, checks))
+    verdict = evidence.judge(facts, waived.facts, commit=seen.head)
     if not_committed and not verdict.accepted:
         verdict = replace(verdict, reasons=(*verdict.reasons, f"the Runtime did not commit: {not_committed}"))
     has_moved = any(fact.number == 8 and fact.outcome == "failed" for fact in facts)
@@ -147,16 +153,18 @@ async def _judged(
     checks: tuple[CheckOutcome, ...],
     verdict: evidence.Verdict,
 ) -> Event:
-    summary = _summary(run, task, seen, checks, verdict)
+    used = evidence.used_waivers(run.waivers, verdict, checks)
+    summary = _summary(run, task, seen, checks, verdict, used)
     head = CommitId(seen.head) if seen.head is not None else None
     if run.worktree is not None and (seen.stray_commits or not verdict.accepted):
         await context.call(context.worktrees.keep, context.graph_id, slug(run.id), run.worktree)
     if not verdict.accepted:
         failure = _failure(context, run, checks, verdict)
-        continues = await takes_turn(context, run, resolve_agent(context, run))
+        is_asked = run.verified_by == "check"  # no turn follows, whatever its agent could do
+        continues = not is_asked and await takes_turn(context, run, resolve_agent(context, run))
         return TaskJudged(run.id, False, head, summary, failure=failure, can_continue=continues)
     assert head is not None
-    text = certificate_text(context, run, seen, checks, verdict)
+    text = certificate_text(context, run, seen, checks, verdict, used)
     certificate = await context.call(_pin_and_store, context, run.id, head, text)
     return TaskJudged(run.id, True, head, summary, certificate=certificate)
 
@@ -171,7 +179,12 @@ def _pin_and_store(context: Context, subtask: SubtaskId, head: CommitId, text: b
 
 
 def _summary(
-    run: TaskRun, task: Task, seen: Examination, checks: tuple[CheckOutcome, ...], verdict: evidence.Verdict
+    run: TaskRun,
+    task: Task,
+    seen: Examination,
+    checks: tuple[CheckOutcome, ...],
+    verdict: evidence.Verdict,
+    waivers: tuple[evidence.Waiver, ...],
 ) -> EvidenceSummary:
     paths = evidence.changed_paths(seen.changed)
     strays = outside(paths, task.writes) if task.writes is not None else ()
@@ -184,6 +197,7 @@ def _summary(
         outside_scope=strays[:_PATHS_SHOWN],
         warnings=verdict.warnings[:10],
         reasons=verdict.reasons[:20],
+        waivers=waivers,
     )
 
 

@@ -189,6 +189,7 @@ def _subtask(
         "verifiedCommit": run.get("verified_commit"),
         "summary": run.get("summary"),
         "retryAt": _time(run.get("retry_at")),
+        "held": run.get("is_held", False),
         "startedAt": _time(run.get("started_at")),
         "endedAt": _time(run.get("ended_at")),
         "elapsedS": _elapsed(run, place, now),
@@ -227,7 +228,10 @@ def _reason(
         return "blocked by " + named([f"{other} ({_bad_word(frontier, other)})" for other in blockers[task["id"]]])
     if place == "ready":
         last = run.get("reason")
-        return f"{'waits for a slot' if driver else 'not started'}{f'; last attempt: {last}' if last else ''}"
+        if run.get("is_held"):
+            return "held: a person works in its worktree"
+        before = f"; {'last attempt: ' if run.get('failure') else ''}{last}" if last else ""
+        return f"{'waits for a slot' if driver else 'not started'}{before}"
     if place == "running" and driver is None:
         return f"nobody drives the graph; {PROGRAM} graph-run goes on with it"
     reason: str | None = run.get("reason")
@@ -285,6 +289,9 @@ def evidence_json(evidence: Mapping[str, Any] | None) -> dict[str, Any] | None:
         "checks": [check_json(check) for check in evidence.get("checks", ())],
         "outsideScope": list(evidence.get("outside_scope", ())),
         "warnings": list(evidence.get("warnings", ())),
+        "waivers": [
+            {"what": each["what"], "who": each["who"], "reason": each["reason"]} for each in evidence.get("waivers", ())
+        ],
     }
 
 

@@ -91,6 +91,14 @@ class Conversations:
         """What Ctrl-C does. Raises as `write`."""
         await self._input(session_id, "interrupt")
 
+    async def hold(self, session_id: SessionId) -> None:
+        """Let no deadline run until `release`: a person works where its program does. Raises as `write`."""
+        await self._input(session_id, "hold", held=True)
+
+    async def release(self, session_id: SessionId) -> None:
+        """Let the deadlines run again; the time between counts in none. Raises as `write`."""
+        await self._input(session_id, "hold", held=False)
+
     async def resize(self, session_id: SessionId, columns: int, rows: int) -> None:
         """Give the terminal another size; the program gets SIGWINCH. Raises as `write`."""
         await self._input(session_id, "resize", columns=columns, rows=rows)

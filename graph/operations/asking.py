@@ -1,7 +1,11 @@
-"""Carry out what changes a graph but does not drive it: the driver is asked, or the lease taken for that long."""
+"""A verb that changes a graph: its driver carries it out when there is one, else this process does under the lease.
 
-from collections.abc import Mapping
-from typing import Any
+Either way the same function decides, so that a verb means the same with and without a driver. A refusal of the driver
+comes back as the error that it was, with its code and its next step.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeVar
 
 import anyio
 
@@ -11,66 +15,97 @@ from coordinate_agents.graph.operations.driving import open_context
 from coordinate_agents.graph.operations.serving import Serve
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import Lease, holder
-from coordinate_agents.graph.store.requests import ANSWER_TIMEOUT_S, RequestAnswer, submit
+from coordinate_agents.graph.store.requests import ANSWER_TIMEOUT_S, submit
+
+# A driver may come between the question who drives and the lease; it is then asked instead.
+_TRIES: Final = 3
+
+T = TypeVar("T")
+
+
+def ask_or_do(
+    runtime: Runtime,
+    graph: str,
+    kind: str,
+    data: Mapping[str, Any],
+    do: Callable[[], Mapping[str, Any]],
+    *,
+    timeout_s: float = ANSWER_TIMEOUT_S,
+) -> Mapping[str, Any]:
+    """What came of it, from the driver or from `do`, which takes the lease. Raises: the refusal; WAIT_TIMED_OUT."""
+    for left in reversed(range(_TRIES)):
+        answer = submit(runtime.store, graph, kind, data, who=runtime.who, timeout_s=timeout_s)
+        if answer is None:
+            try:
+                return do()
+            except GraphError as error:
+                if error.code != "LEASE_HELD" or not left:
+                    raise
+                continue
+        if answer.outcome == "refused":
+            raise _refused(graph, answer.message, answer.data)
+        if answer.outcome == "pending":
+            raise unanswered(runtime, graph, kind, timeout_s)
+        return answer.data
+    raise AssertionError("unreachable")
+
+
+def do_alone(runtime: Runtime, graph: str, verb: str, act: Callable[[Engine], Awaitable[T]]) -> T:
+    """Let the act record events under the lease of this process; nothing is started. Raises: LEASE_HELD."""
+    lease = Lease.acquire(runtime.store, graph, purpose=verb)
+
+    async def carry_out() -> T:
+        engine = Engine(open_context(runtime, graph, lease.generation, needs="records"), DriveOptions(only_look=True))
+        return await act(engine)
+
+    try:
+        return anyio.run(carry_out)
+    finally:
+        lease.release()
 
 
 def by_driver_or_lease(
     runtime: Runtime, graph: str, kind: str, asked: Mapping[str, Any], serve: Serve, *, wait_s: float = ANSWER_TIMEOUT_S
 ) -> dict[str, Any]:
-    """What `serve` answers, run by the driver that lives or by this process under the lease.
+    """What `serve` answers, run by the driver that lives or by this process under the lease. Raises: as `ask_or_do`."""
 
-    Raises: what `serve` raises, also in the driver; WAIT_TIMED_OUT when the driver does not answer within `wait_s`.
-    """
-    answer = submit(runtime.store, graph, kind, asked, who="user", timeout_s=wait_s)
-    if answer is None:
+    def alone() -> Mapping[str, Any]:
         return under_lease(runtime, graph, kind, asked, serve)
-    if answer.outcome == "refused":
-        raise _refused(graph, answer)
-    if answer.outcome == "pending":
-        raise _unanswered(runtime, graph, kind, wait_s)
-    return dict(answer.data)
+
+    return dict(ask_or_do(runtime, graph, kind, asked, alone, timeout_s=wait_s))
 
 
 def under_lease(runtime: Runtime, graph: str, kind: str, asked: Mapping[str, Any], serve: Serve) -> dict[str, Any]:
     """What `serve` answers, run by this process. Raises: LEASE_HELD, and what it raises."""
-    lease = Lease.acquire(runtime.store, graph, purpose=f"graph-{kind}")
-    try:
-        return anyio.run(_alone, runtime, graph, lease.generation, asked, serve)
-    finally:
-        lease.release()
+
+    async def alone(engine: Engine) -> dict[str, Any]:
+        return await serve(engine.context, asked)
+
+    return do_alone(runtime, graph, f"graph-{kind}", alone)
 
 
-async def _alone(
-    runtime: Runtime, graph: str, generation: int, asked: Mapping[str, Any], serve: Serve
-) -> dict[str, Any]:
-    context = open_context(runtime, graph, generation)
-    Engine(context, DriveOptions())  # gives the context its `record`
-    return await serve(context, asked)
-
-
-def _refused(graph: str, answer: RequestAnswer) -> GraphError:
-    """The error as the driver met it."""
-    code = answer.data.get("code")
-    return GraphError(
-        code if code in CODES else "TASK_STATE_CONFLICT",
-        answer.message,
-        kept=answer.data.get("kept"),
-        next=answer.data.get("next"),
-        stage="request",
-        facts={"taskId": graph},
-    )
-
-
-def _unanswered(runtime: Runtime, graph: str, kind: str, wait_s: float) -> GraphError:
+def unanswered(runtime: Runtime, graph: str, what: str, waited_s: float) -> GraphError:
     by = holder(runtime.store.place.folder, graph)
     who = f"process {by.pid}" if by is not None else "the driver"
     is_stopped = by is not None and by.life == "stopped"
     return GraphError(
         "WAIT_TIMED_OUT",
-        f"The {kind} of graph {graph} is not done yet: {who}, which drives it,"
-        f" {'is stopped itself' if is_stopped else f'did not carry it out within {wait_s:g} s'}.",
+        f"Graph {graph}: the request {what!r} is not carried out yet: {who}, which drives it,"
+        f" {'is stopped itself' if is_stopped else f'did not do so within {waited_s:g} s'}.",
         kept="the request, which the driver carries out when it goes on",
         next=f"kill -CONT {by.pid}" if by is not None and is_stopped else f"coordinate-agents graph-status {graph}",
         stage="request",
         facts={"taskId": graph},
+    )
+
+
+def _refused(graph: str, message: str, told: Mapping[str, Any]) -> GraphError:
+    code = told.get("code")
+    return GraphError(
+        code if code in CODES else "TASK_STATE_CONFLICT",
+        message,
+        kept=told.get("kept"),
+        next=told.get("next"),
+        stage=told.get("stage"),
+        facts={"taskId": graph, **(told.get("facts") or {})},
     )

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,12 +38,15 @@ from coordinate_agents.graph.store.lease import Lease
 from coordinate_agents.graph.store.rows import RequestResult
 from coordinate_agents.sessions.errors import SessionError
 
+Begin = Callable[[Engine], Awaitable[None]]
+
 
 @dataclass(frozen=True, slots=True)
 class DriveRequest:
     """`deadline_s`: leave after so long. `stop_on_exit`: close the agents when leaving, also the idle ones.
 
-    `on_input`: whether a question of an agent waits for a person or ends its subtask.
+    `on_input`: whether a question of an agent waits for a person or ends its subtask. `begin`: what a short drive does
+    instead of recovering everything; it is no drive of the graph, and none is recorded.
     """
 
     options: DriveOptions
@@ -51,11 +54,13 @@ class DriveRequest:
     deadline_s: float | None = None
     stop_on_exit: bool = False
     on_input: Literal["wait", "fail"] = "wait"
+    begin: Begin | None = None
+    purpose: str = "graph-run"
 
 
 def drive_graph(runtime: Runtime, graph_id: str, request: DriveRequest) -> tuple[Snapshot, Ending]:
     """Take the lease, drive to the end or until told to leave, give the lease back. Raises: LEASE_HELD."""
-    lease = Lease.acquire(runtime.store, graph_id, purpose="graph-run")
+    lease = Lease.acquire(runtime.store, graph_id, purpose=request.purpose)
     # What is loaded by now stays; the collector need not look through it again and again.
     gc.freeze()
     try:
@@ -66,13 +71,16 @@ def drive_graph(runtime: Runtime, graph_id: str, request: DriveRequest) -> tuple
 
 async def _drive(runtime: Runtime, graph_id: str, lease: Lease, request: DriveRequest) -> tuple[Snapshot, Ending]:
     asyncio.get_running_loop().set_exception_handler(_told_by_the_loop)
-    context = open_context(runtime, graph_id, lease.generation)
+    needs: Literal["agents", "records"] = "records" if request.options.only_look else "agents"
+    context = open_context(runtime, graph_id, lease.generation, needs=needs)
     context.on_input = request.on_input
     engine = Engine(context, request.options)
     runtime.progress.begin(context.snapshot)
     ending: Ending = "ended"
     with RequestInbox(runtime.store, lease) as inbox:
         ending = await _run(engine, inbox, request)
+    if request.begin is not None:
+        return context.snapshot, ending
     held = context.hold_starts() if ending == "ended" and context.snapshot.frontier.counts()["ready"] else ""
     context.record(DriveEnded(held or ending))
     runtime.progress.end(context.snapshot)
@@ -91,7 +99,7 @@ async def _run(engine: Engine, inbox: RequestInbox, request: DriveRequest) -> En
             group.start_soon(leaving.after, request.deadline_s)
         if context.progress.wants_output:
             group.start_soon(_watch_output, context)
-        await engine.run(lambda engine: _begin(engine, holds, retry_failed=request.retry_failed))
+        await engine.run(request.begin or (lambda engine: _begin(engine, holds, retry_failed=request.retry_failed)))
         await leaving.wait_for_second_thought()
         group.cancel_scope.cancel()
     ending, stops = leaving.ending, leaving.stops
@@ -117,10 +125,15 @@ def _told_by_the_loop(loop: asyncio.AbstractEventLoop, told: dict[str, Any]) -> 
         loop.default_exception_handler(told)
 
 
-def open_context(runtime: Runtime, graph_id: str, generation: int) -> Context:
-    """Everything one drive needs, from the record. Raises: TASK_NOT_FOUND, STATE_TAMPERED."""
+def open_context(
+    runtime: Runtime, graph_id: str, generation: int, *, needs: Literal["agents", "records"] = "agents"
+) -> Context:
+    """Everything one drive needs, from the record. Raises: TASK_NOT_FOUND, STATE_TAMPERED.
+
+    `needs`: who starts no agent needs no values of variables, which only the configuration of today has.
+    """
     row, snapshot = load_snapshot(runtime.store, graph_id)
-    config, frozen, worktree_root = recorded_config(row, lambda: runtime.config)
+    config, frozen, worktree_root = recorded_config(row, (lambda: runtime.config) if needs == "agents" else None)
     checks = snapshot.graph.max_checks or max(1, (os.cpu_count() or 1) // 4)
     context = Context(
         graph_id=GraphId(graph_id),
@@ -160,7 +173,7 @@ async def _begin(engine: Engine, holds: Holds, *, retry_failed: bool) -> None:
     for run, facts in await look_at_running(context):
         if facts is not None and facts.liveness in ("lost", "ended"):
             engine.found_ended(run.id)
-        if run.phase == "held" or (facts is not None and facts.attached):
+        if (run.phase == "held" and not run.is_held) or (facts is not None and facts.attached):
             holds.begin(run.id, announced=False)
         match recovery.decide(run, facts):
             case recovery.GoOn(effect=effect):

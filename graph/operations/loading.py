@@ -84,6 +84,18 @@ def require_subtask(row: "GraphRow", subtask: str) -> None:
         )
 
 
+def require_named(row: "GraphRow", subtask: str | None) -> str:
+    """The subtask of a verb that is about one. Raises: INVALID_USAGE when none was named."""
+    if subtask is None:
+        raise GraphError(
+            "INVALID_USAGE",
+            "Name the subtask that is meant.",
+            next=f"coordinate-agents graph-status {row.id}",
+            facts={"taskId": row.id},
+        )
+    return subtask
+
+
 def subtask_ids(row: "GraphRow") -> list[str]:
     """The ids of the graph's subtasks in the file's order."""
     return [task["id"] for task in json.loads(row.document)["tasks"]]

@@ -216,8 +216,9 @@ class Custody:
                 self._set_stalled(True)
 
     def _note_pause(self, now: float) -> None:
-        """Deadlines stand still while somebody has to answer, or sits at a terminal that is joined to this one."""
-        is_paused = self._requests.asking.question is not None or self._requests.is_attached
+        """Deadlines stand still while somebody has to answer, works in the folder, or sits at a joined terminal."""
+        requests = self._requests
+        is_paused = requests.asking.question is not None or requests.is_attached or requests.is_held
         if is_paused and self._asked_at is None:
             self._asked_at = now
         elif not is_paused and self._asked_at is not None:

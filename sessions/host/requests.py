@@ -47,6 +47,8 @@ class Requests:
         self.seen = Seen(output.end_text, lambda: output.total)
         self._rules = Rules(input_rules)
         self._attached = Attached(output)
+        # A person works in the worktree: no deadline runs.
+        self.is_held = False
         self._queries = Queries()
         self.asking = Asking(output, input_rules)
         self._size = (40, 120)
@@ -79,6 +81,9 @@ class Requests:
                 return self._interrupt()
             case "resize":
                 return self._resize(message)
+            case "hold":
+                self.is_held = bool(message.get("held"))
+                return {"ok": True}
             case "attach":
                 return self._attach(client, message)
             case "input":

@@ -83,6 +83,7 @@ def _idle(subtask: str, title: str, **other: Any) -> dict[str, Any]:
         "verifiedCommit": None,
         "summary": None,
         "retryAt": None,
+        "held": False,
         "startedAt": None,
         "endedAt": None,
         "elapsedS": None,
@@ -187,6 +188,7 @@ def test_a_verified_subtask_shows_its_evidence() -> None:
         "checks": [{"name": "tests", "outcome": "passed", "exitCode": 0, "durationMs": 5, "logPath": "/log"}],
         "outsideScope": [],
         "warnings": ["2 paths outside"],
+        "waivers": [],
     }
     assert (first["elapsedS"], first["session"]["state"]) == (6.0, "exited")
 
