@@ -56,7 +56,11 @@ class CommitReader:
             data = self._objects.content(oid, "commit")
         except WorktreeError:
             return None
-        commit = None if data is None else parse(oid, data)
+        return None if data is None else self.learn(oid, data)
+
+    def learn(self, oid: CommitId, data: bytes) -> Commit | None:
+        """The commit with these bytes, which git has read or written under this name; it is not asked for again."""
+        commit = parse(oid, data)
         if commit is not None:
             with self._lock:
                 self._known[oid] = commit

@@ -128,7 +128,8 @@ def _owner(name: str, graph: str) -> str:
 def _moved(judge: Judge, before: RefSnapshot) -> dict[str, CommitId]:
     """Refs of the snapshot that exist with another value, name to value now."""
     # A symbolic ref, such as origin/HEAD, is left out: what it leads to is in the snapshot itself.
-    now = read_refs(Path(judge.facts.common_dir), "refs/")
+    # No Runtime ref is in it: those of every other subtask need no look.
+    now = read_refs(Path(judge.facts.common_dir), "refs/", without=(BRANCH_PREFIX, PIN_PREFIX))
     return {name: now[name] for name, oid in before.refs.items() if now.get(name, oid) != oid}
 
 

@@ -43,7 +43,7 @@ from coordinate_agents.worktrees.model import RepositoryFacts
 from coordinate_agents.worktrees.object_writer import ObjectWriter, RefusedObjectError
 from coordinate_agents.worktrees.plain_files import PlainFiles
 from coordinate_agents.worktrees.ref_changes import RefChanger, RefusedError
-from coordinate_agents.worktrees.tree_objects import TreeReader
+from coordinate_agents.worktrees.tree_objects import TooLargeError, TreeReader
 
 # What a killed process left (a temporary index, a half-made judge) is removed by the next one after this time.
 _STALE_S: Final = 24 * 3600.0
@@ -164,11 +164,16 @@ class Judge:
 
         Raises: WorktreeError.
         """
-        return self._write("commit", text)
+        oid = self._write("commit", text)
+        self.commits.learn(oid, text)
+        return oid
 
     def write_tree(self, text: bytes) -> str:
         """Write a tree with exactly these bytes, as `write_commit` does a commit; its id. Raises: WorktreeError."""
-        return self._write("tree", text)
+        oid = self._write("tree", text)
+        with contextlib.suppress(TooLargeError):
+            self.trees.learn(oid, text)
+        return oid
 
     @contextlib.contextmanager
     def temporary_index(self) -> Iterator[str]:

@@ -181,9 +181,9 @@ def _write(path: bytes, mode: str, data: bytes) -> os.stat_result:
         return os.lstat(path)
     fd = os.open(path, _FLAGS, 0o777 if mode == "100755" else 0o666)
     try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(fd, rest) :]
+        written = os.write(fd, data) if data else 0
+        while written < len(data):
+            written += os.write(fd, memoryview(data)[written:])
         found = os.fstat(fd)
     finally:
         os.close(fd)

@@ -69,13 +69,15 @@ def read_direct(common: Path, name: str) -> CommitId | None:
     return text.strip() if _OID.fullmatch(text.strip()) else None
 
 
-def read_refs(common: Path, prefix: str) -> dict[str, CommitId]:
-    """Every direct ref below the prefix (which ends in `/`): full name to object id.
+def read_refs(common: Path, prefix: str, *, without: Collection[str] = ()) -> dict[str, CommitId]:
+    """Every direct ref below the prefix (which ends in `/`): full name to object id. None below the names in `without`.
 
     A symbolic or broken loose ref hides a packed one of its name, as it does for git.
     """
-    loose = dict(_loose_refs(common, prefix))
-    found = {name: oid for name, oid in packed_refs(common).items() if name.startswith(prefix)} | loose
+    loose = dict(_loose_refs(common, prefix, without))
+    hidden = tuple(f"{name}/" for name in without)
+    packed = packed_refs(common).items()
+    found = {name: oid for name, oid in packed if name.startswith(prefix) and not name.startswith(hidden)} | loose
     return {name: oid for name, oid in found.items() if oid}
 
 

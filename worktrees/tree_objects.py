@@ -112,10 +112,14 @@ class TreeReader:
             data = None
         if data is None:
             raise TooLargeError
+        return self.learn(oid, data)
+
+    def learn(self, oid: str, data: bytes) -> Tree:
+        """The tree with these bytes, which git has read or written under this name. Raises: as `read`."""
         tree = parse_tree(data, len(oid) // 2)
         with self._lock:
+            self._known_entries += len(tree) - len(self._known.get(oid, ()))
             self._known[oid] = tree
-            self._known_entries = sum(len(entries) for entries in self._known.values())
             while self._known_entries > _MAX_KEPT_ENTRIES:
                 self._known_entries -= len(self._known.popitem(last=False)[1])
         return tree
