@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from coordinate_agents.sessions import custodian, records
 from coordinate_agents.sessions import folder as folders
-from coordinate_agents.sessions import records
 from coordinate_agents.sessions.adapters import ADAPTERS
 from coordinate_agents.sessions.adapters.base import Adapter, Interactive
 from coordinate_agents.sessions.around import is_inside, surroundings
 from coordinate_agents.sessions.environment import agent_environment
 from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.sessions.exchange import read_spool
 from coordinate_agents.sessions.executable import problem_of, resolve
 from coordinate_agents.sessions.model import (
     AgentSettings,
@@ -37,7 +38,13 @@ from coordinate_agents.sessions.model import (
     TurnRequest,
 )
 from coordinate_agents.sessions.prompt import MAX_PASTE_BYTES, check_templates, deliver, write_prompt_file
-from coordinate_agents.sessions.questions import external_session, find_limit, is_idle, question_text
+from coordinate_agents.sessions.questions import (
+    external_session,
+    find_closing_limit,
+    find_limit,
+    is_idle,
+    question_text,
+)
 
 PROMPT_NAME: Final = "prompt.md"
 SUBMIT_NAME: Final = "submit"
@@ -46,6 +53,8 @@ MAX_SUMMARY_BYTES: Final = 2048
 COMMAND_LOG_BYTES: Final = 8 << 20
 # In so much of the beginning of the output an agent names its conversation.
 BEGINNING_BYTES: Final = 64 << 10
+# Programs draw a screen anew in less.
+SCREEN_BYTES: Final = 64 << 10
 # A one-shot program that reads its terminal and was silent for so long asks something, whatever it printed.
 SILENT_S: Final = 10.0
 _CONVERSATIONS: Final = uuid.UUID("6f7d7a3e-0d0c-5b8e-9a55-52f0f7c1d0a1")
@@ -175,13 +184,20 @@ class Agents:
     ) -> TurnReading:
         """What the output of a turn that ended says; `tail` is its end. Reads the beginning of the output file.
 
-        `known` is the conversation that the turn took up, if it did.
+        `known` is the conversation that the turn took up, if it did. A turn that did not fail was refused only where
+        the program's own last words say so, on its screen if it has one, and nothing was submitted.
         """
         adapter = ADAPTERS[agent.adapter]
         external = (known or conversation_id(marker)) if adapter.chooses_session else None
         if external is None and adapter.session_pattern:
             external = external_session(self._beginning(session_id) + tail, adapter.session_pattern)
-        limit = find_limit(tail, adapter.limits, now=now) if has_failed else None
+        if has_failed:
+            limit = find_limit(tail, adapter.limits, now=now)
+        elif self.has_submitted(session_id):
+            limit = None
+        else:
+            words = self._last_words(agent, session_id, tail)
+            limit = find_closing_limit(words, adapter.limits, now=now, has_composer=agent.mode == "interactive")
         if limit is None:
             return TurnReading(external)
         return TurnReading(external, limit.code, limit.line, limit.retry_at)
@@ -266,6 +282,19 @@ class Agents:
     def has_submitted(self, session_id: SessionId) -> bool:
         """Whether the submit file is there, be it empty."""
         return (self._sessions_root / session_id / SUBMIT_NAME).is_file()
+
+    def _last_words(self, agent: ResolvedAgent, session_id: SessionId, tail: str) -> str:
+        """The screen's text of a program that stays, since it draws where others print; else the tail."""
+        if agent.mode != "interactive":
+            return tail
+        path = self._sessions_root / session_id
+        record = custodian.see(path).record
+        columns, rows = (record.columns, record.rows) if record is not None else (120, 40)
+        try:
+            output = read_spool(path, cursor=None, max_bytes=SCREEN_BYTES, max_lines=None, form="raw")
+        except SessionError:
+            return tail
+        return _screen(output.text("raw"), columns, rows) or tail
 
     def _beginning(self, session_id: SessionId) -> str:
         return _read_text(self._sessions_root / session_id / folders.OUTPUT, BEGINNING_BYTES)

@@ -11,27 +11,19 @@ from typing import Final
 
 from coordinate_agents.sessions.adapters.base import Interactive, LimitCode, LimitRule
 from coordinate_agents.sessions.model import QuestionKind, QuestionRule
+from coordinate_agents.sessions.retry_times import retry_time
 
 # Patterns are looked for in this much of the end of the output.
 MAX_TEXT: Final = 4096
 MAX_SCREEN: Final = 64 << 10
+# What programs draw before a line of theirs.
+_FRAME: Final = " \t\xa0│┃|•●■▲⎿⚠✗✻>›❯!"
 _QUESTION_LINES: Final = 12
 _QUESTION_CHARACTERS: Final = 600
-# A longer wait than this is not believed; the service is asked again before.
-MAX_RETRY_S: Final = 7 * 24 * 3600.0
-
-_AMOUNT = (
-    r"(\d{1,6}(?:\.\d{1,6})?)\s*"
-    r"(d|day|days|h|hr|hrs|hour|hours|m|min|mins|minute|minutes|s|sec|secs|second|seconds)\b"
-)
-_RETRY_IN = re.compile(
-    r"(?i)(?:try again|retry|retrying|resets?|wait|available)(?: again)?(?: in| after)?:?\s+"
-    rf"((?:{_AMOUNT}[,\s]*(?:and\s+)?){{1,4}})"
-)
-_RETRY_AFTER = re.compile(r"(?i)retry[- ]after\"?[:=\s]+\"?(\d{1,6})\b")
-_RETRY_EPOCH = re.compile(r"(?i)limit reached\|(\d{10})\b")
-_ONE_AMOUNT = re.compile(rf"(?i){_AMOUNT}")
-_UNIT_S: Final = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+# A refusal that ended a turn without an error stands at the very end: so many lines are looked at. Of a program that
+# stays its composer stands below it, and what it prints when it is closed.
+_CLOSING_LINES: Final = 6
+_LINES_WITH_COMPOSER: Final = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +73,20 @@ def find_limit(text: str, rules: Sequence[LimitRule], *, now: float) -> Limit | 
     return None
 
 
-def retry_time(text: str, *, now: float) -> float | None:
-    """When the text says to come back, as seconds since the epoch; None when it does not say so."""
-    if (match := _RETRY_EPOCH.search(text)) is not None:
-        seconds = float(match[1]) - now
-    elif (match := _RETRY_AFTER.search(text)) is not None:
-        seconds = float(match[1])
-    elif (match := _RETRY_IN.search(text)) is not None:
-        seconds = sum(float(n) * _UNIT_S[unit[0].lower()] for n, unit in _ONE_AMOUNT.findall(match[1]))
-    else:
-        return None
-    return now + min(max(seconds, 0.0), MAX_RETRY_S)
+def find_closing_limit(
+    text: str, rules: Sequence[LimitRule], *, now: float, has_composer: bool = False
+) -> Limit | None:
+    """As `find_limit`, of a turn that ended without an error: only the program's own words (`LimitRule.said`), only at
+    the beginning of one of the last lines that say something. An agent may well write about limits of rates.
+    """
+    lines = [line.strip(_FRAME) for line in text[-MAX_TEXT:].splitlines()]
+    count = _LINES_WITH_COMPOSER if has_composer else _CLOSING_LINES
+    lines = [line for line in lines if any(letter.isalpha() for letter in line)][-count:]
+    for at, line in enumerate(lines):
+        for rule in rules:
+            if rule.said and re.match(rule.said, line):
+                return Limit(rule.code, line[:300], retry_time("\n".join(lines[at:]), now=now))
+    return None
 
 
 def external_session(text: str, pattern: str) -> str | None:

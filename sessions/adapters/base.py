@@ -39,10 +39,15 @@ YES_NO: Final = QuestionRule(
 
 @dataclass(frozen=True, slots=True)
 class LimitRule:
-    """What an agent prints when its service refuses. Looked for in the end of the output of a turn that failed."""
+    """What an agent prints when its service refuses. `pattern` is looked for in the end of a turn that failed.
+
+    `said` is how a line of the program's own begins that says so. It is believed also of a turn that ended without an
+    error, or at an idle screen, when it stands at the end. Empty: only a failed turn is looked at.
+    """
 
     code: LimitCode
     pattern: str
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,17 @@ ADAPTER = Adapter(
     questions=_QUESTIONS,
     limits=(
         LimitRule("AUTH_REQUIRED", r"(?i)not logged in|please run /login|invalid api key|authentication_error"),
-        LimitRule("QUOTA_EXHAUSTED", r"(?i)usage limit reached|hit your (?:\w+ )?limit|credit balance is too low"),
-        LimitRule("RATE_LIMITED", r"(?i)rate_limit_error|api error:? ?\(?429|overloaded_error|api error:? ?\(?529"),
+        LimitRule(
+            "QUOTA_EXHAUSTED",
+            r"(?i)(?:usage|\d-hour|spend) limit reached|hit your (?:[\w-]+ ){0,3}limit|credit balance (?:is )?too low",
+            said=r"You've (?:hit|reached) your (?:[\w-]+ ){0,3}limit\b|Claude (?:AI )?usage limit reached\b"
+            r"|\d-hour limit reached\b|Credit balance (?:is )?too low\b",
+        ),
+        LimitRule(
+            "RATE_LIMITED",
+            r"(?i)rate_limit_error|api error:? ?\(?429|overloaded_error|api error:? ?\(?529",
+            said=r"API Error:? (?:\(?(?:429|529)\b|Request rejected \(429\))",
+        ),
     ),
     interactive=Interactive(
         args=("--session-id", "{externalSession}"),

@@ -51,8 +51,17 @@ ADAPTER = Adapter(
     questions=_QUESTIONS,
     limits=(
         LimitRule("AUTH_REQUIRED", r"(?i)401 unauthorized|not logged in|please log ?in|codex login"),
-        LimitRule("QUOTA_EXHAUSTED", r"(?i)you(?:'|’)?ve hit your usage limit|usage limit reached|quota exceeded"),
-        LimitRule("RATE_LIMITED", r"(?i)429 too many requests|rate limit (?:reached|exceeded)"),
+        LimitRule(
+            "QUOTA_EXHAUSTED",
+            r"(?i)you(?:'|’)?ve hit your usage limit|usage limit reached|quota exceeded",
+            said=r"(?:ERROR: )?(?:You(?:'|’)ve hit your usage limit\b|Quota exceeded\. Check your plan)",
+        ),
+        LimitRule(
+            "RATE_LIMITED",
+            r"(?i)429 too many requests|rate limit (?:reached|exceeded)",
+            said=r"(?:ERROR: )?(?:stream (?:error|disconnected)[^\n]{0,200}Rate limit reached"
+            r"|exceeded retry limit, last status: 429\b)",
+        ),
     ),
     interactive=Interactive(
         args=("--no-daemon",),

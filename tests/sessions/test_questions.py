@@ -9,12 +9,12 @@ from coordinate_agents.sessions.adapters.base import YES_NO, LimitRule
 from coordinate_agents.sessions.keys import KEYS
 from coordinate_agents.sessions.questions import (
     external_session,
+    find_closing_limit,
     find_limit,
     find_question,
     is_idle,
     is_ready,
     question_text,
-    retry_time,
 )
 
 CODEX_TRUST = (
@@ -183,10 +183,42 @@ def test_refusal_of_the_service_is_told_with_its_time(
         assert found.line == text
 
 
-def test_time_to_come_back_is_bounded_and_never_in_the_past() -> None:
-    assert retry_time("try again in 9999 days", now=0.0) == 7 * 24 * 3600.0
-    assert retry_time("limit reached|1000000000", now=2e9) == 2e9
-    assert retry_time("come back later", now=0.0) is None
+@pytest.mark.parametrize(
+    ("name", "text", "code"),
+    [
+        (
+            "claude",
+            "● Reading the file.\n  ⎿  You've hit your session limit · resets 3pm (UTC)\n❯\n  ? for shortcuts",
+            "Q",
+        ),
+        ("claude", "Claude AI usage limit reached|1700003600\n", "Q"),
+        ("claude", "● 5-hour limit reached ∙ resets 3pm (UTC)\n", "Q"),
+        ("claude", "● API Error: Request rejected (429) · this may be a temporary capacity issue\n", "R"),
+        (
+            "codex",
+            "■ You've hit your usage limit. Try again at 3:05 PM.\n› Ask Codex to do anything\n",
+            "Q",
+        ),
+        ("codex", "■ exceeded retry limit, last status: 429 Too Many Requests\n", "R"),
+        ("codex", "• Added a limiter: clients now get 429 Too Many Requests, usage limit reached.\n", None),
+        ("claude", '● Done. Users see "You\'ve hit your limit" now.\n', None),
+        ("claude", "You've hit your session limit\n" + "and then it went on\n" * 20, None),
+        ("generic", "You've hit your usage limit\n", None),
+    ],
+)
+def test_turn_without_an_error_was_refused_only_by_the_program_s_own_last_words(
+    name: str, text: str, code: str | None
+) -> None:
+    found = find_closing_limit(text, ADAPTERS[name].limits, now=1700000000.0)
+    codes = {"Q": "QUOTA_EXHAUSTED", "R": "RATE_LIMITED", None: None}
+    assert (found.code if found else None) == codes[code]
+
+
+def test_refusal_above_a_composer_is_still_among_the_last_words() -> None:
+    text = "You've hit your usage limit. Try again at 3:05 PM.\n" + "\n".join(f"chrome {n}" for n in range(10))
+    rules = ADAPTERS["codex"].limits
+    assert find_closing_limit(text, rules, now=0.0) is None
+    assert find_closing_limit(text, rules, now=0.0, has_composer=True) is not None
 
 
 def test_first_rule_decides_and_the_line_is_bounded() -> None:

@@ -35,12 +35,16 @@ def events(world: World, graph: str, kind: str) -> list[Any]:
     return [event for event in world.run("graph-events", graph, "--json").data["events"] if event["type"] == kind]
 
 
-def test_a_limit_costs_no_attempt_and_the_turn_is_opened_again_when_its_time_has_come(world: World) -> None:
+@pytest.mark.parametrize("exit_code", [1, 0])
+def test_a_limit_costs_no_attempt_and_the_turn_is_opened_again_when_its_time_has_come(
+    world: World, exit_code: int
+) -> None:
     configure(
         world,
         f'echo "$@" >> {world.place}/calls-$S; cat > /dev/null\n'
         f"if [ ! -e {world.place}/was-$S ]; then : > {world.place}/was-$S\n"
-        'echo "Claude AI usage limit reached|$(($(date +%s) + 2))"; exit 1; fi\n'
+        'echo "Claude AI usage limit reached|$(($(date +%s) + 2))"; '
+        f"exit {exit_code}; fi\n"
         f"{COMMIT}",
     )
     plan = world.graph("subtasks: [{id: a, spec: x, agent: limited}, {id: b, spec: x, agent: free}]\n")
@@ -59,6 +63,29 @@ def test_a_limit_costs_no_attempt_and_the_turn_is_opened_again_when_its_time_has
         ("preparing", False),
     ]
     assert phases[0]["note"].startswith("QUOTA_EXHAUSTED: Claude AI usage limit reached|")
+
+
+SCREEN = r"""
+draw() { printf '\n\342\235\257 \n'; for n in 1 2 3 4 5 6 7 8 9 10 11 12; do printf '\342\224\200'; done
+  printf '\n  ? for shortcuts\n'; }
+stty -icanon -echo; draw; dd bs=1 count=1 > /dev/null 2>&1; cat > /dev/null &
+if [ -e PLACE/was ]; then COMMIT; : > "$COORDINATE_AGENTS_SUBMIT_FILE"; sleep 600; fi
+: > PLACE/was
+printf "\n\342\227\217 You've hit your session limit \302\267 resets in 1s\n"; draw
+sleep 600
+"""
+
+
+def test_a_limit_that_a_program_that_stays_shows_on_its_screen_costs_no_attempt_either(world: World) -> None:
+    program = world.agent(SCREEN.replace("PLACE", str(world.place)).replace("COMMIT", COMMIT), "stays")
+    world.configure_text(f"version: 1\nagents: {{stays: {{adapter: claude, command: {program}, mode: interactive}}}}\n")
+    done = world.run("graph-run", world.graph("subtasks: [{id: a, spec: x, agent: stays}]\n"), "--json")
+    assert done.code == 0, str(done)
+    assert by_id(done.data)["a"]["attempt"] == 1
+    notes = [event["data"].get("note", "") for event in events(world, "plan", "PhaseChanged")]
+    refused = [note for note in notes if note.startswith("QUOTA_EXHAUSTED: You've hit your session limit")]
+    assert len(refused) == 1, notes
+    assert git(world.root, "log", "--format=%s", "-1", "coordinate-agents/plan/a") == "work of a"
 
 
 def test_a_limit_holds_only_its_agent_and_shows_when_it_goes_on(world: World) -> None:
