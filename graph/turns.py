@@ -240,6 +240,9 @@ async def _stays(
         duration_ms=facts.duration_ms,
         summary=context.agents.submitted(SessionId(run.session)),
         external_session=reading.external_session,
+        code=reading.code,
+        line=reading.line,
+        retry_at=reading.retry_at,
         stays=True,
     )
 

@@ -8,6 +8,7 @@ be called from several tasks at once.
 import os
 import stat
 import subprocess
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -109,6 +110,10 @@ class SessionHosts(Conversations):
                 if answer is None:
                     return self._no_answer(session_id)
                 record = seen.record and replace(seen.record, stalled=bool(answer.get("stalled")))
+                silent_s = answer.get("silent_s")
+                if record is not None and isinstance(silent_s, int | float):
+                    # The record is brought up to date now and then only.
+                    record = replace(record, last_activity_at=max(record.last_activity_at, time.time() - silent_s))
                 total = int(answer.get("output_bytes", 0))
                 return SessionFacts(
                     "live", record, str(answer.get("last_line", "")), (), total, bool(answer.get("attached"))

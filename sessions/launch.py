@@ -10,6 +10,7 @@ import shlex
 import stat
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -168,7 +169,7 @@ class Agents:
             on_idle=request.on_idle,
             marker=request.marker,
             labels=_labels(agent, request),
-            input=_input_rules(agent, has_stdin=delivered.stdin is not None),
+            input=_input_rules(agent, has_stdin=delivered.stdin is not None, has_turn=bool(request.prompt)),
         )
 
     def reading(
@@ -284,7 +285,10 @@ class Agents:
         return (self._sessions_root / session_id / SUBMIT_NAME).is_file()
 
     def _last_words(self, agent: ResolvedAgent, session_id: SessionId, tail: str) -> str:
-        """The screen's text of a program that stays, since it draws where others print; else the tail."""
+        """The screen's lines of a program that stays, since it draws where others print; else the tail.
+
+        Of the screen only what was printed in this turn: an earlier one's refusal may still stand there.
+        """
         if agent.mode != "interactive":
             return tail
         path = self._sessions_root / session_id
@@ -294,7 +298,9 @@ class Agents:
             output = read_spool(path, cursor=None, max_bytes=SCREEN_BYTES, max_lines=None, form="raw")
         except SessionError:
             return tail
-        return _screen(output.text("raw"), columns, rows) or tail
+        printed = "".join(tail.split())
+        lines = _screen(output.text("raw"), columns, rows).splitlines()
+        return "\n".join(line for line in lines if "".join(line.split()) in printed)
 
     def _beginning(self, session_id: SessionId) -> str:
         return _read_text(self._sessions_root / session_id / folders.OUTPUT, BEGINNING_BYTES)
@@ -389,12 +395,16 @@ def _check_delivery(agent: str, mode: Mode, delivery: Delivery, driver: Driver) 
         )
 
 
-def _input_rules(agent: ResolvedAgent, *, has_stdin: bool) -> InputRules | None:
-    """How the host watches for questions. None where the child's stdin is a pipe that ends with the prompt."""
+def _input_rules(agent: ResolvedAgent, *, has_stdin: bool, has_turn: bool) -> InputRules | None:
+    """How the host watches for questions. None where the child's stdin is a pipe that ends with the prompt.
+
+    Without a turn a program that reads its terminal waits for a person's next line: only what it prints can ask.
+    """
     if has_stdin or agent.driver != "pty":
         return None
     if agent.mode == "interactive":
-        return _interactive(agent).input
+        rules = _interactive(agent).input
+        return rules if has_turn else replace(rules, silent_s=0.0)
     return InputRules(questions=ADAPTERS[agent.adapter].questions, silent_s=SILENT_S)
 
 

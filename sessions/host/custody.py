@@ -86,8 +86,10 @@ class Custody:
         self._stalled = False
         self._turn_at = self._started
         self._is_between_turns = False
+        self._turn_total = 0  # bytes printed before the turn
         self._asked_at: float | None = None  # since when no time counts: a question waits, or a person is joined
         self._waited_s = 0.0
+        self._printed_at = 0.0
         self._output_open = False
         self._saved_total = 0
         self._requests = Requests(record, output, rules)
@@ -278,7 +280,7 @@ class Custody:
 
     def _take_output(self, data: bytes) -> None:
         self._output.add(data)
-        now = time.monotonic()
+        now = self._printed_at = time.monotonic()
         self._requests.printed(data, now)
         if self._timers["settle"] == float("inf"):
             self._timers["settle"] = now + _SETTLE_S
@@ -320,6 +322,7 @@ class Custody:
                     "last_line": self._output.last_line(),
                     "output_bytes": self._output.total,
                     "attached": self._requests.is_attached,
+                    "silent_s": time.monotonic() - self._printed_at if self._output.total else None,
                 }
             case "close":
                 asked = message.get("close")
@@ -344,10 +347,11 @@ class Custody:
         now = time.monotonic()
         facts: Message = {
             "ok": True,
-            "tail": self._output.tail(),
+            "tail": self._output.tail(since=self._turn_total),
             "log_path": self._log_path,
             "duration_ms": round((now - self._turn_at) * 1000),
         }
+        self._turn_total = self._output.total
         self._is_between_turns = bool(fields.get("is_over"))
         self._limits = self._limits.of_turn(fields)
         self._turn_at = self._progressed = now

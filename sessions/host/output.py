@@ -49,8 +49,10 @@ class Output:
         """The last raw bytes, redacted. A little more is looked at, so that a secret cut at the start is masked."""
         return self._redactor.redact(self.ring.last(max_bytes + (16 << 10)))[-max_bytes:]
 
-    def tail(self) -> str:
-        return tail(self.recent(32 << 10))
+    def tail(self, *, since: int = 0) -> str:
+        """The last plain text; of what was printed since so many bytes."""
+        size = min(32 << 10, self.total - since)
+        return tail(self.recent(size)) if size > 0 else ""
 
     def end_text(self, max_bytes: int = 8 << 10) -> str:
         """The last 4,096 plain characters of the last raw bytes, for patterns; blanks at the end are kept."""

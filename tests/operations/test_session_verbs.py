@@ -282,3 +282,10 @@ def test_a_known_dialog_is_answered_by_the_key_that_its_adapter_knows(world: Wor
     assert opened.run("answer", "--request", question["request"], answer).code == 0
     opened.shows(f"pressed={key}\n")
     assert opened.run("close", "--now", "--bound", "5s").code == 0
+
+
+def test_the_last_activity_is_that_of_the_last_output_and_not_of_the_record(opened: Open) -> None:
+    before = opened.data("status")["session"]["lastActivityAt"]
+    opened.say("hello")
+    opened.shows("got:hello\n")
+    assert opened.data("status")["session"]["lastActivityAt"] > before

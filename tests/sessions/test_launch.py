@@ -179,3 +179,12 @@ def test_turn_that_took_up_a_conversation_keeps_its_id(tmp_path: Path) -> None:
         request.agent, request.session_id, marker="other", tail="", has_failed=False, now=0.0, known="first"
     )
     assert reading.external_session == "first"
+
+
+def test_idle_terminal_that_was_opened_for_no_turn_asks_nothing_by_reading_its_input(tmp_path: Path) -> None:
+    """It waits for a person's next line; within a turn the same silence is a question."""
+    made = agents(tmp_path)
+    request = turn(tmp_path, made, AgentSettings("a", "generic", command=program(tmp_path), mode="interactive"))
+    rules = [made.turn(replace(request, prompt=prompt)).input for prompt in ("", "Add the tables.")]
+    assert [each is not None and each.silent_s for each in rules] == [0.0, 2.0]
+    assert rules[0] is not None and [rule.kind for rule in rules[0].questions] == ["trust", "login", "yes-no"]

@@ -68,11 +68,12 @@ def test_a_limit_costs_no_attempt_and_the_turn_is_opened_again_when_its_time_has
 SCREEN = r"""
 draw() { printf '\n\342\235\257 \n'; for n in 1 2 3 4 5 6 7 8 9 10 11 12; do printf '\342\224\200'; done
   printf '\n  ? for shortcuts\n'; }
-stty -icanon -echo; draw; dd bs=1 count=1 > /dev/null 2>&1; cat > /dev/null &
-if [ -e PLACE/was ]; then COMMIT; : > "$COORDINATE_AGENTS_SUBMIT_FILE"; sleep 600; fi
-: > PLACE/was
-printf "\n\342\227\217 You've hit your session limit \302\267 resets in 1s\n"; draw
-sleep 600
+prompt() { dd bs=1 count=1 > /dev/null 2>&1; timeout --foreground 1.5 cat > /dev/null || :; }
+stty -icanon -echo; draw; prompt
+if [ ! -e PLACE/was ]; then
+  : > PLACE/was; printf "\n\342\227\217 You've hit your session limit \302\267 resets in 1s\n"; draw; prompt
+fi
+COMMIT; : > "$COORDINATE_AGENTS_SUBMIT_FILE"; draw; sleep 600
 """
 
 
@@ -86,6 +87,8 @@ def test_a_limit_that_a_program_that_stays_shows_on_its_screen_costs_no_attempt_
     refused = [note for note in notes if note.startswith("QUOTA_EXHAUSTED: You've hit your session limit")]
     assert len(refused) == 1, notes
     assert git(world.root, "log", "--format=%s", "-1", "coordinate-agents/plan/a") == "work of a"
+    # It stays for a next turn until its graph is cleaned up.
+    assert world.run("session-close", "plan/a", "--now").code == 0
 
 
 def test_a_limit_holds_only_its_agent_and_shows_when_it_goes_on(world: World) -> None:
