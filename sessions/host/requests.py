@@ -10,9 +10,11 @@ import os
 import time
 
 from coordinate_agents.sessions import reading
+from coordinate_agents.sessions.drivers.base import COLUMNS, ROWS
 from coordinate_agents.sessions.host import terminal as terminals
 from coordinate_agents.sessions.host.asking import Asking
 from coordinate_agents.sessions.host.attaching import Attached
+from coordinate_agents.sessions.host.cursor import Followed
 from coordinate_agents.sessions.host.output import Output
 from coordinate_agents.sessions.host.queries import Queries
 from coordinate_agents.sessions.host.records import Record
@@ -51,7 +53,9 @@ class Requests:
         self.is_held = False
         self._queries = Queries()
         self.asking = Asking(output, input_rules)
-        self._size = (40, 120)
+        rows, columns = record.get("rows"), record.get("columns")
+        self._size = (rows, columns) if isinstance(rows, int) and isinstance(columns, int) else (ROWS, COLUMNS)
+        self._cursor = Followed()
         self._pumped_total = 0
         self.typist: Typist | None = None
         self._waiting: list[Waiting] = []
@@ -107,7 +111,7 @@ class Requests:
     def printed(self, data: bytes, now: float) -> None:
         """Look at new output: a program may have asked its terminal something, or a person."""
         self.asking.printed(now)
-        answers = self._queries.feed(data, *self._size)
+        answers = self._queries.feed(data, *self._size, self._cursor_at)
         self.seen.is_bracketed = self._queries.is_bracketed
         terminal = self._terminal
         if not answers or self._attached.is_answering:
@@ -116,6 +120,9 @@ class Requests:
             return  # in line mode nobody waits for an answer, and it would be taken for typed text
         with contextlib.suppress(OSError):
             terminal.write(b"".join(answers[:_MAX_ANSWERS]))
+
+    def _cursor_at(self, back: int) -> tuple[int, int]:
+        return self._cursor.place(self._output.ring.raw, self._output.total - back, *self._size)
 
     def next_time(self) -> float:
         times = [one.until for one in self._waiting]

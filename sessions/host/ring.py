@@ -51,6 +51,10 @@ class Ring:
             return Piece(base, data, spans)
         return Piece(base, data, spans, masking.open_start(self._redactor, data, spans))
 
+    def raw(self, start: int, end: int) -> bytes:
+        """The raw bytes between two offsets, not redacted, as far as they are kept."""
+        return self._between(max(self.total - self._kept, start), min(end, self.total))
+
     def last(self, size: int) -> bytes:
         """The last raw bytes, not redacted."""
         return self._between(max(self.total - self._kept, self.total - size), self.total)

@@ -123,16 +123,20 @@ async def test_host_answers_for_a_persons_terminal_that_is_shown_no_questions(ho
     await hosts.start(shell("s1", script))
     async with hosts.attach(ID, is_writing=True, is_answering=False) as attachment:
         await attachment.send(b"\r")
-        await until_seen(attachment, b"1b 5b 31 3b 31 52")
+        await until_seen(attachment, b"1b 5b 32 3b 31 52")  # the echo of what was typed moved it down
 
 
 @pytest.mark.parametrize("cut", range(1, 30))
 def test_questions_split_over_reads_are_answered_once(cut: int) -> None:
     data = b"a\x1b[31mb\x1b[6n\x1b[>c\x1b]11;?\x1b\\\x1b[?2004h\x1b[18t"
     queries = Queries()
-    answers = queries.feed(data[:cut], 40, 120) + queries.feed(data[cut:], 40, 120)
+
+    def place(back: int) -> tuple[int, int]:
+        return 7, 9
+
+    answers = queries.feed(data[:cut], 40, 120, place) + queries.feed(data[cut:], 40, 120, place)
     assert answers == [
-        b"\x1b[1;1R", b"\x1b[>0;10;0c", b"\x1b]11;rgb:0000/0000/0000\x1b\\", b"\x1b[8;40;120t",
+        b"\x1b[7;9R", b"\x1b[>0;10;0c", b"\x1b]11;rgb:0000/0000/0000\x1b\\", b"\x1b[8;40;120t",
     ]  # fmt: skip
     assert queries.is_bracketed
 

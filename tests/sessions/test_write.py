@@ -167,3 +167,13 @@ async def test_interrupt_of_a_raw_terminal_is_a_signal_and_of_an_ordinary_one_th
     await anyio.sleep(0.3)  # the shell sets the second trap and raw mode right after it printed
     await hosts.interrupt(ID)
     assert (await hosts.wait(ID)).exit_code == 5
+
+
+async def test_program_that_asks_where_its_cursor_stands_is_told(hosts: SessionHosts) -> None:
+    script = (
+        "stty raw -echo; printf 'one\\r\\ntwo\\033[5;7Hxy\\033[6n'; answer=$(dd bs=1 count=6 2>/dev/null);"
+        " printf '\\r\\n'; printf %s \"$answer\" | od -c | head -1"
+    )
+    await hosts.start(shell("s1", script, rows=10, columns=50))
+    end = await hosts.wait(ID)
+    assert end.tail.splitlines()[-1].split()[1:] == ["033", "[", "5", ";", "9", "R"]
