@@ -165,25 +165,30 @@ def serve(folder: str, *, which: str, allowed: Collection[str]) -> None:
     root = Root(folder)
     os.chdir("/")  # this process stands in no worktree
     sys.setswitchinterval(_SWITCH_S)
-    # What is loaded by now stays; the collector need not look through it again and again.
-    gc.freeze()
+    gc.freeze()  # what is loaded by now stays
+    gc.enable()
     anyio.run(_serve, wire, root, which, allowed)
     leave()
+
+
+def server_of(service: Service) -> Any:
+    """The SDK's server with these handlers, for whatever transport."""
+    return Server(
+        "coordinate-agents",
+        version=version("coordinate-agents"),
+        instructions=INSTRUCTIONS,
+        on_list_tools=service.list_tools,
+        on_call_tool=service.call_tool,
+        on_list_resources=service.list_resources,
+        on_list_resource_templates=service.list_templates,
+        on_read_resource=service.read_resource,
+    )
 
 
 async def _serve(wire: Wire, root: Root, which: str, allowed: Collection[str]) -> None:
     async with anyio.create_task_group() as group:
         service = Service(root, Calls(group, root.folder), which, allowed)
-        server: Any = Server(
-            "coordinate-agents",
-            version=version("coordinate-agents"),
-            instructions=INSTRUCTIONS,
-            on_list_tools=service.list_tools,
-            on_call_tool=service.call_tool,
-            on_list_resources=service.list_resources,
-            on_list_resource_templates=service.list_templates,
-            on_read_resource=service.read_resource,
-        )
+        server = server_of(service)
         async with wire.streams() as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
         leave()  # not waiting for threads: each only looks, or waits for a process that goes on
