@@ -1,4 +1,4 @@
-"""Writes the pages that are made from tables of the program: verbs.md, errors.md, states.md, adapters.md.
+"""Writes the pages that are made from tables of the program: verbs.md, errors.md, states.md, adapters.md, mcp.md.
 
     python docs/generate.py
 
@@ -93,7 +93,7 @@ MEANINGS: Final[Mapping[str, str]] = {
 
 def pages() -> dict[str, str]:
     """Every page by file name."""
-    makers = {"verbs.md": _verbs, "errors.md": _errors, "states.md": _states, "adapters.md": _adapters}
+    makers = {"verbs.md": _verbs, "errors.md": _errors, "states.md": _states, "adapters.md": _adapters, "mcp.md": _mcp}
     return {name: "\n".join([_MADE, *make()]) + "\n" for name, make in makers.items()}
 
 
@@ -101,6 +101,13 @@ def _adapters() -> Iterator[str]:
     # Beside this file, which is also loaded by its path.
     sys.path.insert(0, str(FOLDER))
     from adapters_page import lines
+
+    yield from lines()
+
+
+def _mcp() -> Iterator[str]:
+    sys.path.insert(0, str(FOLDER))
+    from mcp_page import lines
 
     yield from lines()
 
