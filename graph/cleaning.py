@@ -63,7 +63,7 @@ async def clean(context: Context, plan: Plan) -> tuple[Item, ...]:
     for subtask in wanted:
         items.append(await _clean_one(context, plan, subtask))
         if subtask in context.snapshot.runs:
-            merge = await remove_merge(context, subtask, is_dry=plan.is_dry, who=plan.who)
+            merge = await remove_merge(context, subtask, is_dry=plan.is_dry, with_branch=plan.branches, who=plan.who)
             items += [merge] if merge is not None else []
     if plan.everything and plan.subtasks is None:
         items += [await _clean_one(context, plan, SubtaskId(INTEGRATION_SLUG))]

@@ -157,9 +157,10 @@ class ConflictOpened:
 
 @dataclass(frozen=True, slots=True)
 class ConflictWorktreeRemoved:
-    """The worktree in which a person merged is gone; its branch and the merge stay."""
+    """The worktree in which a person merged is gone; the merge stays. `tip`: its branch was deleted there."""
 
     subtask: SubtaskId
+    tip: CommitId | None = None
     who: str = "user"
 
 

@@ -74,6 +74,9 @@ def test_one_merge_by_hand_serves_every_subtask_that_needs_it(fork: World) -> No
     gone = fork.run("graph-cleanup", "plan", "c", "--early", "--json")
     assert [item["outcome"] for item in gone.data["items"]] == ["absent", "removed"], str(gone)
     assert (path.exists(), subtask(fork, "c")["conflictWorktree"]) == (False, None)
+    assert fork.run("graph-cleanup", "plan", "--early", "--branches").code == 0
+    assert "+resolve" not in git(fork.root, "branch", "--list", "coordinate-agents/*")
+    assert merge in git(fork.root, "for-each-ref", "--format=%(objectname)", "refs/coordinate-agents/plan/")
     assert fork.user_state() == before
     fork.assert_nothing_left("plan")
 

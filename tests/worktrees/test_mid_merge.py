@@ -296,3 +296,16 @@ def test_commit_of_a_merge_that_is_given_up_is_kept(bench: Bench) -> None:
 
     assert made.seen() == (f"## coordinate-agents/{GRAPH}/{SLUG}", made.conflict.ours)
     assert f"{SLUG}/kept-" in git(bench.repo, "for-each-ref", "--points-at", commit, "--format=%(refname)")
+
+
+def test_branch_that_outlived_worktree_and_record_is_known(bench: Bench) -> None:
+    made = in_f(bench)
+    git(bench.repo, "worktree", "remove", "--force", "--force", str(made.path))
+    ownership.forget_record(bench.judge.facts, GRAPH, SLUG)
+    again = bench.head_of("a", made.base, {"f": "again\n"})
+    following = make_base(bench.judge, GRAPH, "d", made.base, [again, made.heads[1]])
+    assert isinstance(following, MergeConflict)
+
+    worktree = made.open(following)
+
+    assert git(worktree.path, "rev-parse", "HEAD", "MERGE_HEAD").split() == [again.commit, made.heads[1].commit]
