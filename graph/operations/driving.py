@@ -171,6 +171,8 @@ async def _begin(engine: Engine, holds: Holds, *, retry_failed: bool) -> None:
     context = engine.context
     engine.apply(DriveStarted(os.getpid()))
     for run, facts in await look_at_running(context):
+        if context.run(run.id).state != "running":
+            continue  # stopped on request while it was looked at
         if facts is not None and facts.liveness in ("lost", "ended"):
             engine.found_ended(run.id)
         if (run.phase == "held" and not run.is_held) or (facts is not None and facts.attached):

@@ -99,3 +99,31 @@ def test_a_check_that_always_loses_its_host_is_interrupted_and_never_passes(worl
     assert (found["state"], found["failure"]["code"]) == ("STOPPED", "SESSION_NOT_HEALTHY")
     assert found["reason"].startswith("interrupted: The host of ") and "check-deadly" in found["reason"]
     world.assert_nothing_left("plan")
+
+
+def test_a_subtask_that_is_stopped_while_a_new_driver_looks_around_stays_stopped(world: World) -> None:
+    """Before, the driver went on with it and ended with INTERNAL_ERROR."""
+    plan = world.graph("id: plan\nsubtasks: [{id: a, spec: x}, {id: b, spec: x}, {id: c, spec: x}, {id: d, spec: x}]\n")
+    world.hold("a", "b", "c", "d")
+    first = world.start("graph-run", plan)
+    agents = [psutil.Process(world.wait_for_start(name)) for name in "abcd"]
+    hosts = [agent.parent() for agent in agents]
+    first.kill()
+    first.wait(30)
+    # Each silent host holds the look up for a second.
+    for host in hosts[1:]:
+        assert host is not None
+        host.suspend()
+    second = world.start("graph-run", plan)
+    until(lambda: world.status("plan")["graph"]["driver"], "the second driver drives")
+    stopped = world.run("graph-stop", "plan", "a")
+    for host in hosts[1:]:
+        assert host is not None
+        host.resume()
+    assert stopped.code == 0, str(stopped)
+    world.release("a", "b", "c", "d")
+    assert second.wait(60) == 4, world.said()
+    assert "A bug of ours" not in world.said()
+    states = {item["id"]: item["state"] for item in world.status("plan")["subtasks"]}
+    assert states == {"a": "STOPPED", "b": "SUCCEEDED", "c": "SUCCEEDED", "d": "SUCCEEDED"}
+    world.assert_nothing_left("plan")

@@ -1,0 +1,259 @@
+"""A random walk over the verbs, with agents of random moods and random deaths; after each step the promises hold.
+
+`Walk(world, seed)` draws everything from the seed. What agents do is real: each takes its mood from a file, makes
+commits, leaves files, detaches, amends, fails. What dies is real: the driver, a host, an agent. `step` does one thing
+and looks; `finish` lets well-behaved agents come to the whole end. Everything that was done is in `told`.
+"""
+
+import contextlib
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Final
+
+import psutil
+from world import Done, World, git, until
+
+SUBTASKS: Final = ("a", "b", "c", "d")
+_PLAN: Final = """
+id: plan
+defaults: {attempts: 2}
+checks: [{name: whole, run: [test, '!', -e, broken]}]
+subtasks:
+  - {id: a, spec: x}
+  - {id: b, spec: x, commit: runtime}
+  - {id: c, spec: x, dependsOn: a}
+  - {id: d, spec: x, dependsOn: [b, c]}
+"""
+# Every commit that an agent makes goes into the file `commits`: none of them may ever be lost.
+_AGENT: Final = """
+mood=$(cat "{place}/moods/$S" 2>/dev/null || echo good)
+for pid in $(grep "^start $S " "$FAKE_LOG" | cut -d ' ' -f 4); do
+    case $(ps -o stat= -p "$pid") in '' | Z*) ;; *) echo "overlap $S 0 $pid x" >>"$FAKE_LOG" ;; esac
+done
+echo "start $S $COORDINATE_AGENTS_ATTEMPT $$ $PWD" >>"$FAKE_LOG"
+note() {{ git rev-parse HEAD >>"{place}/commits"; }}
+commit() {{ git add -A; git diff --cached --quiet || git commit -qm "$mood $S"; note; }}
+case $mood in
+good)
+    git symbolic-ref HEAD "refs/heads/$COORDINATE_AGENTS_BRANCH"
+    git merge-base --is-ancestor "$COORDINATE_AGENTS_BASE" HEAD || git reset -q --soft "$COORDINATE_AGENTS_BASE"
+    rm -f broken; echo "$S" >"f-$S"; commit ;;
+leaves) echo "$S" >"f-$S" ;;
+untracked) echo "$S" >"f-$S"; commit; echo more >"more-$S" ;;
+broken) echo "$S" >"f-$S"; touch broken; commit ;;
+fails) echo half >"half-$S"; exit 7 ;;
+nothing) ;;
+amends) echo one >"f-$S"; commit; echo two >"f-$S"; git add -A; git commit -q --amend -m again; note ;;
+detaches) git checkout -q --detach; echo "$S" >"f-$S"; commit ;;
+slow) echo "$S" >"f-$S"; commit; sleep 0.7; echo later >>"f-$S"; commit ;;
+esac
+echo "end $S $COORDINATE_AGENTS_ATTEMPT $$ $PWD" >>"$FAKE_LOG"
+"""
+MOODS: Final = (
+    "good",
+    "good",
+    "good",
+    "leaves",
+    "untracked",
+    "broken",
+    "fails",
+    "nothing",
+    "amends",
+    "detaches",
+    "slow",
+)
+# Verbs that change nothing, with what they may answer.
+LOOKS: Final = (
+    ("graph-status", "plan"),
+    ("graph-list",),
+    ("graph-verify", "plan"),
+    ("graph-inspect", "plan"),
+    ("graph-inspect", "plan", "c"),
+    ("graph-diff", "plan"),
+    ("graph-export", "plan"),
+    ("graph-events", "plan"),
+)
+_DEATHS: Final = ("driver", "driver", "host", "agent", "everything")
+_RUN_LIMIT_S: Final = 60.0
+
+
+class Walk:
+    """One walk. `before` is the user's state, which no step may change."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        self.world, self._chance = world, random.Random(seed)
+        self.told: list[str] = [f"seed {seed}"]
+        (world.place / "moods").mkdir()
+        (world.place / "commits").touch()
+        world.configure({"one": (world.agent(_AGENT.format(place=world.place)),)})
+        self._plan = world.graph(_PLAN)
+        created = world.run("graph-create", self._plan)
+        assert created.code == 0, str(created)
+        self.before = world.user_state()
+        self._steps = (
+            (self._run, 4),
+            (self._run_and_kill, 4),
+            (self._run_and_interrupt, 1),
+            (self._run_and_stop, 2),
+            (self._stop, 1),
+            (self._look, 2),
+            (self._integrate, 1),
+            (self._clean_up, 2),
+            (self._undo, 1),
+        )
+
+    def step(self) -> None:
+        """One thing, and the promises after it."""
+        for subtask in SUBTASKS:
+            (self.world.place / "moods" / subtask).write_text(self._chance.choice(MOODS))
+        actions, weights = zip(*self._steps, strict=True)
+        self._chance.choices(actions, weights)[0]()
+        self.check()
+
+    def finish(self) -> None:
+        """Agents behave from now on: some runs later the graph is whole, and nothing is left over."""
+        for subtask in SUBTASKS:
+            (self.world.place / "moods" / subtask).write_text("good")
+        self.told.append("finish")
+        done = None
+        for _ in range(4):
+            done = self._call("graph-run", self._plan, "--integrate", "--retry-failed")
+            if done.code == 0:
+                break
+        assert done is not None and done.code == 0, f"{self.told}\n{done}"
+        files = self.world.files("coordinate-agents/plan/integration")
+        assert {f"f-{name}" for name in SUBTASKS} <= set(files) and "broken" not in files, self.told
+        self.check()
+        self._require_commits(by="--all")
+        self.world.assert_nothing_left("plan")
+
+    def check(self) -> None:
+        """What the product promises, whatever happened."""
+        told, world = "; ".join(self.told), self.world
+        assert world.user_state() == self.before, told
+        assert [line for line in world.log_lines() if line[0] == "overlap"] == [], told
+        self._require_commits(by="--reflog")
+        listed = world.run("graph-list", "--json")
+        assert listed.code == 0, f"{told}\n{listed}"
+        if not listed.data["graphs"]:
+            return
+        verified = world.run("graph-verify", "plan", "--json")
+        assert verified.code == 0 and verified.data["holds"], f"{told}\n{verified}"
+        done = {item["id"]: item for item in world.status("plan")["subtasks"]}
+        for item in done.values():
+            if item["state"] == "SUCCEEDED":
+                files = world.files(item["verifiedCommit"])
+                assert f"f-{item['id']}" in files and "broken" not in files, f"{item['id']}: {told}"
+                for needed in item["dependsOn"]:
+                    git(world.root, "merge-base", "--is-ancestor", done[needed]["verifiedCommit"], item["base"])
+
+    def _require_commits(self, *, by: str) -> None:
+        """Every commit that an agent made is reachable; at the end from refs alone, before that from reflogs too."""
+        made = set((self.world.place / "commits").read_text().split())
+        there = set(git(self.world.root, "rev-list", "--all", *([] if by == "--all" else [by])).split())
+        assert made <= there, f"lost {made - there}: {self.told}"
+
+    # --- steps
+
+    def _call(self, *words: str | Path) -> Done:
+        done = self.world.run(*words)
+        assert done.code >= 0 and "A bug of ours" not in done.err and "Traceback" not in done.err, (
+            f"{self.told}\n{done}"
+        )
+        assert done.code in (0, 4, 5) or "Next:" in done.err or done.out, f"{self.told}\n{done}"
+        return done
+
+    def _words(self) -> list[str | Path]:
+        words: list[str | Path] = ["graph-run", self._plan]
+        words += ["--retry-failed"] if self._chance.random() < 0.6 else []
+        return [*words, "--integrate"] if self._chance.random() < 0.4 else words
+
+    def _run(self) -> None:
+        words = self._words()
+        self.told.append(" ".join(str(word) for word in words[2:]) or "run")
+        self._call(*words)
+
+    def _run_and_kill(self) -> None:
+        run, lines, death = self._begin(), self._chance.randint(0, 5), self._chance.choice(_DEATHS)
+        self.told.append(f"{death} dies after {lines} lines")
+        self._await_lines(run, lines)
+        time.sleep(self._chance.uniform(0, 0.3))
+        self._kill(run, death)
+        self._await_end(run)
+
+    def _run_and_interrupt(self) -> None:
+        run, lines = self._begin(), self._chance.randint(0, 4)
+        self.told.append(f"driver asked to leave after {lines} lines")
+        self._await_lines(run, lines)
+        run.send_signal(signal.SIGTERM)
+        self._await_end(run)
+
+    def _run_and_stop(self) -> None:
+        run, lines, what = self._begin(), self._chance.randint(0, 4), self._chance.choice(("", "a", "b"))
+        self.told.append(f"stop {what} after {lines} lines")
+        self._await_lines(run, lines)
+        self._call("graph-stop", "plan", *([what] if what else []))
+        self._await_end(run)
+
+    def _stop(self) -> None:
+        self.told.append("stop")
+        self._call("graph-stop", "plan")
+
+    def _look(self) -> None:
+        before = git(self.world.root, "for-each-ref")
+        for words in self._chance.sample(LOOKS, 3):
+            self._call(*words, "--json")
+        assert git(self.world.root, "for-each-ref") == before
+
+    def _integrate(self) -> None:
+        self.told.append("integrate")
+        self._call("graph-integrate", "plan")
+
+    def _clean_up(self) -> None:
+        options = [word for word in ("--early", "--branches", "--all") if self._chance.random() < 0.5]
+        self.told.append(f"cleanup {' '.join(options)}")
+        self._call("graph-cleanup", "plan", *options)
+
+    def _undo(self) -> None:
+        self.told.append("undo")
+        self._call("graph-undo", "plan")
+
+    # --- processes
+
+    def _begin(self) -> "subprocess.Popen[bytes]":
+        self._lines_before = len(self.world.log_lines())
+        return self.world.start(*self._words())
+
+    def _await_lines(self, run: "subprocess.Popen[bytes]", lines: int) -> None:
+        wanted = self._lines_before + lines
+        until(lambda: len(self.world.log_lines()) >= wanted or run.poll() is not None or None, f"{lines} lines")
+
+    def _kill(self, run: "subprocess.Popen[bytes]", death: str) -> None:
+        victims = [] if death == "driver" else self._others(run, death)
+        if death in ("driver", "everything"):
+            run.kill()
+        for process in victims if death == "everything" else victims[:1]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    def _others(self, run: "subprocess.Popen[bytes]", death: str) -> list[psutil.Process]:
+        """Hosts, agents, or all of them, of this world."""
+        found = []
+        for process in psutil.process_iter(["environ", "cmdline"]):
+            if (process.info["environ"] or {}).get("FAKE_LOG") != str(self.world.log) or process.pid == run.pid:
+                continue
+            if death == "everything" or any(word.endswith("agent.sh") for word in process.info["cmdline"] or []):
+                found.append(process)
+        self._chance.shuffle(found)
+        if death != "host":
+            return found
+        hosts = (process.parent() for process in found if process.is_running())
+        return [host for host in hosts if host is not None and host.pid not in (1, run.pid)]
+
+    def _await_end(self, run: "subprocess.Popen[bytes]") -> None:
+        run.wait(_RUN_LIMIT_S)
+        said = self.world.said()
+        assert "A bug of ours" not in said and "Traceback" not in said, f"{self.told}\n{said[-4000:]}"
