@@ -16,8 +16,8 @@ _SEEN: Final = {
     "codex": "codex-cli 0.171",
     "claude": "Claude Code 2.1",
     "opencode": "opencode 1.18, one shot only",
-    "gemini": "not run; from its documentation",
-    "aider": "not run; from its documentation",
+    "gemini": "gemini 0.61: its flags, and its end without a login; no turn was run",
+    "aider": "aider 0.86, one shot: a prompt of 200 KB, and its end without a login",
 }
 
 

@@ -42,7 +42,6 @@ from coordinate_agents.graph.events import (
     subtask_of,
 )
 from coordinate_agents.graph.model import SubtaskId
-from coordinate_agents.graph.runs import LIMIT_CODES
 from coordinate_agents.graph.snapshot import GraphSummary, Snapshot, TaskRun
 from coordinate_agents.graph.states import GRAPH_EVENTS, INTEGRATION_EVENTS, TASK_EVENTS
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG
@@ -149,7 +148,7 @@ def after_turn(run: TaskRun, event: TurnEnded) -> Effect:
     What a person said meanwhile is the next turn, before anything is verified.
     """
     is_over = event.cause in TURN_OVER or (event.cause == "exit" and event.exit_code == 0)
-    is_refused = event.code in LIMIT_CODES  # it stopped where its service refused; the turn is opened again later
+    is_refused = event.code is not None  # it stopped where its service refused, whatever its exit code says
     if not is_over or event.survivors or is_refused:
         return ExplainExit(event.subtask)
     if run.told:

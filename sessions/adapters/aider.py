@@ -1,4 +1,8 @@
-"""aider, one shot, prompt in a file. Its histories stay out of the worktree. Source: aider.chat/docs/config/options."""
+"""aider, one shot, prompt in a file. Source: aider.chat/docs/config/options; seen with 0.86.
+
+Its histories stay out of the worktree, and so does the cache of its map of the repository, which it would leave there
+untracked: the map is off. It ends with exit code 0 also when its service refused.
+"""
 
 from coordinate_agents.sessions.adapters.base import Adapter, LimitRule
 from coordinate_agents.sessions.model import QuestionRule
@@ -10,6 +14,8 @@ ADAPTER = Adapter(
         "--yes-always",
         "--no-check-update",
         "--no-gitignore",
+        "--map-tokens",
+        "0",
         "--chat-history-file",
         "/dev/null",
         "--input-history-file",
@@ -21,8 +27,12 @@ ADAPTER = Adapter(
     commit="auto",
     questions=(QuestionRule("yes-no", r"\(Y\)es/\(N\)o[^\n]{0,80}:\s*\Z", ("y", "Enter"), ("n", "Enter")),),
     limits=(
-        LimitRule("AUTH_REQUIRED", r"AuthenticationError|(?i:no api key|missing api key)"),
-        LimitRule("QUOTA_EXHAUSTED", r"insufficient_quota"),
-        LimitRule("RATE_LIMITED", r"RateLimitError|\b429\b"),
+        LimitRule(
+            "AUTH_REQUIRED",
+            r"AuthenticationError|(?i:no api key|missing api key)",
+            said=r"litellm\.AuthenticationError: ",
+        ),
+        LimitRule("QUOTA_EXHAUSTED", r"insufficient_quota", said=r"litellm\.RateLimitError: .*\binsufficient_quota\b"),
+        LimitRule("RATE_LIMITED", r"RateLimitError|\b429\b", said=r"litellm\.RateLimitError: "),
     ),
 )

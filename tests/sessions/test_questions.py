@@ -204,13 +204,20 @@ def test_refusal_of_the_service_is_told_with_its_time(
         ("claude", '● Done. Users see "You\'ve hit your limit" now.\n', None),
         ("claude", "You've hit your session limit\n" + "and then it went on\n" * 20, None),
         ("generic", "You've hit your usage limit\n", None),
+        (
+            "aider",
+            "litellm.AuthenticationError: AuthenticationError: The api_key\nclient option\n",
+            "A",
+        ),
+        ("aider", "litellm.RateLimitError: RateLimitError: Rate limit reached. Try again in 20s.\n", "R"),
+        ("aider", "Added a handler for litellm.RateLimitError: it waits.\n", None),
     ],
 )
 def test_turn_without_an_error_was_refused_only_by_the_program_s_own_last_words(
     name: str, text: str, code: str | None
 ) -> None:
     found = find_closing_limit(text, ADAPTERS[name].limits, now=1700000000.0)
-    codes = {"Q": "QUOTA_EXHAUSTED", "R": "RATE_LIMITED", None: None}
+    codes = {"A": "AUTH_REQUIRED", "Q": "QUOTA_EXHAUSTED", "R": "RATE_LIMITED", None: None}
     assert (found.code if found else None) == codes[code]
 
 
