@@ -318,8 +318,10 @@ class Engine:
 
     def _claim(self, subtask: SubtaskId) -> TaskClaimed:
         context = self.context
-        attempt = context.run(subtask).attempt + 1
-        return TaskClaimed(subtask, attempt, context.agent_of(context.task(subtask)), context.new_nonce())
+        run, agent = context.run(subtask), context.agent_of(context.task(subtask))
+        # A rework goes on with its attempt; another agent begins one of its own.
+        goes_on = run.is_rework and run.agent == agent
+        return TaskClaimed(subtask, run.attempt if goes_on else run.attempt + 1, agent, context.new_nonce())
 
     def _integrate_when_done(self) -> None:
         snapshot = self.context.snapshot

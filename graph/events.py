@@ -16,6 +16,8 @@ from coordinate_agents.worktrees.model import Head, Worktree
 
 # What follows a refusal: the same Session gets the facts, a next attempt is due, or nothing more.
 Then = Literal["fix-turn", "retry", "end"]
+# What a review decides. Nothing else is a decision: not an exit code, not an agent's words.
+Decision = Literal["REVIEW_APPROVED", "CHANGES_REQUESTED"]
 # What a reset subtask starts from: its kept worktree and branch, or a fresh base on a fresh branch.
 Keep = Literal["branch", "base"]
 
@@ -104,6 +106,28 @@ class ResolutionRecorded:
     commit: CommitId
     made_by: Literal["person", "runtime"] = "person"
     others: tuple[str, ...] = ()
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewOpened:
+    """A person looks at the integrated commit."""
+
+    commit: CommitId
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewDecided:
+    """A person's decision about exactly this commit: the integrated one, or (`about` one) that subtask's verified one.
+
+    `about` are the subtasks that are asked for changes, in the order of the graph.
+    """
+
+    decision: Decision
+    commit: CommitId
+    about: tuple[SubtaskId, ...] = ()
+    feedback: str = ""
     who: str = "user"
 
 
@@ -390,6 +414,15 @@ class TaskReset:
 
 
 @dataclass(frozen=True, slots=True)
+class ReworkRequested:
+    """A review asks for changes: the verified commit counts no more, and the same attempt gets one more turn."""
+
+    subtask: SubtaskId
+    feedback: str
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
 class TaskTold:
     """A person's words. `now`: they are typed into the Session; else they are given with the next prompt.
 
@@ -589,6 +622,7 @@ TaskEvent = (
     | AttemptFailed
     | TaskStopped
     | TaskReset
+    | ReworkRequested
     | TaskTold
     | TaskHeld
     | TaskReleased
@@ -623,7 +657,15 @@ IntegrationEvent = (
     | IntegrationAborted
 )
 GraphEvent = (
-    GraphCreated | DriveStarted | DriveEnded | SharedRecorded | SharedChanged | SharedAccepted | ResolutionRecorded
+    GraphCreated
+    | DriveStarted
+    | DriveEnded
+    | SharedRecorded
+    | SharedChanged
+    | SharedAccepted
+    | ResolutionRecorded
+    | ReviewOpened
+    | ReviewDecided
 )
 Event = TaskEvent | IntegrationEvent | GraphEvent
 
@@ -651,6 +693,9 @@ DURABLE: Final = frozenset(
         "WorktreeRemoved",
         "BranchDeleted",
         "UndoStarted",
+        "ReviewOpened",
+        "ReviewDecided",
+        "ReworkRequested",
     }
 )
 

@@ -120,7 +120,7 @@ def _effects_of(snapshot: Snapshot, event: Event) -> tuple[Effect, ...]:
         case WorktreeReady(subtask=subtask):
             return (RunSetup(subtask),)
         case SetupDone(subtask=subtask):
-            return (OpenSession(subtask),)
+            return (_first_turn(snapshot.runs[subtask]),)
         case SessionStarted(subtask=subtask) | SessionAdopted(subtask=subtask):
             return (AwaitTurn(subtask),)
         case PhaseChanged(phase="throttled", can_go_on=False, subtask=subtask):
@@ -156,6 +156,13 @@ def after_turn(run: TaskRun, event: TurnEnded) -> Effect:
     return Verify(event.subtask)
 
 
+def _first_turn(run: TaskRun) -> OpenSession:
+    """The first of an attempt, or of a rework: then the next one of the same attempt, with what was said."""
+    if not run.is_rework:
+        return OpenSession(run.id)
+    return OpenSession(run.id, turn=run.turn + 1, feedback="\n\n".join(run.told), has_tokens=True, is_told=True)
+
+
 def _try_again(run: TaskRun) -> OpenSession:
     """The refused turn once more, as the next one; it costs no fix turn."""
     return OpenSession(run.id, turn=run.turn + 1, feedback=run.feedback, has_tokens=True, is_told=run.is_told)
@@ -174,7 +181,7 @@ def continue_run(run: TaskRun) -> Effect:
         case "worktree":
             return RunSetup(run.id)
         case "setup":
-            return OpenSession(run.id)
+            return _first_turn(run)
         case "session":
             return OpenSession(run.id, turn=run.turn, feedback=run.feedback, is_told=run.is_told)
         case "turn" if run.turn_end is not None and run.phase == "throttled":

@@ -125,7 +125,8 @@ async def _perform_task(context: Context, effect: TaskEffect) -> Event:
 
 async def _make_base(context: Context, subtask: SubtaskId) -> Event:
     """Snapshot the user's refs, keep their tips, fix the base. A later attempt in a kept worktree keeps its base."""
-    await require_closed(context, subtask, "another attempt starts")
+    if not context.run(subtask).is_rework:
+        await require_closed(context, subtask, "another attempt starts")
     run, task = context.run(subtask), context.task(subtask)
     heads = heads_of(context.snapshot, task.depends_on)
     looked = await context.call(_look_and_make, context, run, heads)

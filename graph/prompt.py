@@ -48,8 +48,20 @@ class Assignment:
     delivered: tuple[Delivered, ...] = ()
 
 
-def first_prompt(assignment: Assignment, *, nonce: str, said: str = "") -> str:
-    """The whole assignment. It stands alone: a fresh agent needs nothing else. `said`: what a person added to it."""
+@dataclass(frozen=True, slots=True)
+class Rework:
+    """What a review asks an agent for that does not know the work: `commit` is what was reviewed."""
+
+    feedback: str
+    commit: str
+    summary: str = ""
+
+
+def first_prompt(assignment: Assignment, *, nonce: str, said: str = "", rework: Rework | None = None) -> str:
+    """The whole assignment. It stands alone: a fresh agent needs nothing else.
+
+    `said`: what a person added to it; `rework`: what was done already, and is to be changed.
+    """
     task = assignment.task
     parts = [
         f"# {task.title}",
@@ -57,6 +69,7 @@ def first_prompt(assignment: Assignment, *, nonce: str, said: str = "") -> str:
         _section("Your subtask", task.spec if task.spec.strip() else task.title),
         _section("What the person who runs this adds", words_of_person(said, nonce=nonce) if said else ""),
         _delivered(assignment.delivered, nonce),
+        _section("What was done already, and has to be changed", _rework(assignment, rework, nonce) if rework else ""),
         _section("Where you work", _place(assignment)),
         _section("How your work is judged", _judgement(assignment)),
         _section("How to finish", _finish(assignment)),
@@ -100,19 +113,15 @@ def words_of_person(text: str, *, nonce: str) -> str:
     return f"<<<<< {mark} words of a person, to be followed\n{words}\n>>>>> {mark} end of these words"
 
 
-def review_prompt(assignment: Assignment, feedback: str) -> str:
-    """The next turn after a review that requested changes. The reviewer's words are instructions."""
-    return (
-        "\n\n".join(
-            [
-                f"Your work on {assignment.task.id} was reviewed, and changes are requested:",
-                feedback.strip(),
-                "Make these changes in the same worktree, on top of what is there.",
-                _finish(assignment),
-            ]
-        )
-        + "\n"
-    )
+def review_prompt(assignment: Assignment, feedback: str, *, nonce: str) -> str:
+    """The next turn after a review that requested changes, for an agent that knows its assignment."""
+    parts = [
+        f"Your work on {assignment.task.id} was reviewed, and changes are requested:",
+        words_of_person(feedback, nonce=nonce),
+        "Make these changes in the same worktree, on top of what is there.",
+        _finish(assignment),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def fenced(text: str, *, nonce: str, label: str, max_bytes: int = MAX_OUTPUT_BYTES) -> str:
@@ -161,6 +170,20 @@ def _delivered(delivered: Sequence[Delivered], nonce: str) -> str:
     if len(delivered) > MAX_PREREQUISITES:
         parts.append(f"- and {len(delivered) - MAX_PREREQUISITES} more; `git log` shows them")
     return _section("What was done before", "\n".join(parts))
+
+
+def _rework(assignment: Assignment, rework: Rework, nonce: str) -> str:
+    parts = [
+        f"This subtask was worked on before; the result, commit {rework.commit}, is in your worktree and on your"
+        f" branch: `git log {assignment.base}..` and `git diff {assignment.base}` show it. It was reviewed, and these"
+        " changes are requested:",
+        words_of_person(rework.feedback, nonce=nonce),
+        "Make them on top of what is there.",
+    ]
+    if rework.summary.strip():
+        label = "unverified summary of that work, written by its agent"
+        parts.append(fenced(rework.summary, nonce=nonce, label=label, max_bytes=MAX_SUMMARY_BYTES))
+    return "\n\n".join(parts)
 
 
 def _place(assignment: Assignment) -> str:

@@ -3,7 +3,15 @@
 from coordinate_agents.graph.agents import agent_for
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.model import CommitBy, slug
-from coordinate_agents.graph.prompt import Assignment, Delivered, first_prompt, fix_prompt, told_prompt
+from coordinate_agents.graph.prompt import (
+    Assignment,
+    Delivered,
+    Rework,
+    first_prompt,
+    fix_prompt,
+    review_prompt,
+    told_prompt,
+)
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.worktrees.model import branch_name
 
@@ -15,10 +23,13 @@ def prompt_of(context: Context, run: TaskRun, *, commit_by: CommitBy, nonce: str
     """
     assignment, feedback = assignment_of(context, run, commit_by), run.feedback
     if run.is_told and continues:
-        return told_prompt(assignment, feedback, nonce=nonce)
+        tell = review_prompt if run.review and run.review in feedback else told_prompt
+        return tell(assignment, feedback, nonce=nonce)
     if not feedback or run.is_told:
-        said = "\n\n".join(words for words in (run.say, feedback) if words)
-        return first_prompt(assignment, nonce=nonce, said=said)
+        rework = Rework(run.review, run.reviewed_commit or "", run.summary or "") if run.review else None
+        told = feedback if rework is None else feedback.replace(run.review, "", 1).strip()
+        said = "\n\n".join(words for words in (run.say, told) if words)
+        return first_prompt(assignment, nonce=nonce, said=said, rework=rework)
     if run.evidence is None or not run.evidence.reasons:
         return fix_prompt(assignment, feedback.splitlines(), nonce=nonce)
     return fix_prompt(assignment, run.evidence.reasons, run.evidence.checks, nonce=nonce)

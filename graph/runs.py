@@ -8,7 +8,7 @@ from coordinate_agents.graph.codec import from_plain, to_plain
 from coordinate_agents.graph.events import BaseConflicted, EvidenceSummary, Failure, TurnEnded
 from coordinate_agents.graph.evidence import CheckOutcome, Waiver
 from coordinate_agents.graph.model import CommitId, SubtaskId
-from coordinate_agents.graph.states import IntegrationState, Phase, TaskState
+from coordinate_agents.graph.states import IntegrationState, Phase, ReviewState, TaskState
 from coordinate_agents.worktrees.model import Head, Worktree
 
 # What an attempt has got to, so that a driver that comes back knows what to look for.
@@ -54,9 +54,10 @@ class TaskRun:
 
     What persons decided: `is_fresh`: the next attempt starts from a fresh base and branch; `say`: their words in every
     first prompt until it succeeds; `told`: words for the next prompt, whichever it is, of requests up to
-    `told_request`; `is_told`: the last turn was one of those; `chosen_agent`: instead of the document's; `is_held`:
-    nothing starts before it is released; `verified_by` and `waivers` are of the last verification.
-    `conflict_worktree`: where they merged, or merge, what its base cannot be made of.
+    `told_request`; `is_told`: the last turn was one of those; `review`: what a review of `reviewed_commit` asked for,
+    until it succeeds; `is_rework`: the next claim goes on with the same attempt; `chosen_agent`: instead of the
+    document's; `is_held`: nothing starts before it is released; `verified_by` and `waivers` are of the last
+    verification. `conflict_worktree`: where they merged, or merge, what its base cannot be made of.
 
     `removing`: its worktree is on the way out; `removal`: it is gone, and the next attempt gets a new one on the kept
     branch. `discard` is the last thing that was set aside.
@@ -113,6 +114,9 @@ class TaskRun:
     told: tuple[str, ...] = ()
     told_request: int = 0
     is_told: bool = False
+    review: str = ""
+    reviewed_commit: CommitId | None = None
+    is_rework: bool = False
     chosen_agent: str | None = None
     is_held: bool = False
     verified_by: str = ""
@@ -174,6 +178,18 @@ class Integration:
 
 
 @dataclass(frozen=True, slots=True)
+class Review:
+    """The last review of the graph. It counts for `commit` alone; `about` and `feedback` are of requested changes."""
+
+    state: ReviewState = "none"
+    commit: CommitId | None = None
+    about: tuple[SubtaskId, ...] = ()
+    feedback: str = ""
+    who: str = ""
+    since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GraphSummary:
     """Graph-level state. `shared_changes` is what somebody did to the shared git state since `shared_blob`.
 
@@ -191,6 +207,7 @@ class GraphSummary:
     shared_since: float | None = None
     integration: Integration = field(default_factory=Integration)
     resolutions: tuple[Resolution, ...] = ()
+    review: Review = field(default_factory=Review)
 
 
 def run_to_row(run: TaskRun) -> str:

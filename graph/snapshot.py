@@ -38,6 +38,9 @@ from coordinate_agents.graph.events import (
     PhaseChanged,
     RemovalEvent,
     ResolutionRecorded,
+    ReviewDecided,
+    ReviewOpened,
+    ReworkRequested,
     SessionAdopted,
     SessionClosed,
     SessionStarted,
@@ -67,6 +70,7 @@ from coordinate_agents.graph.runs import (
     GraphSummary,
     Integration,
     Resolution,
+    Review,
     Stage,
     TaskRun,
     run_from_row,
@@ -124,6 +128,8 @@ class Snapshot:
                 | SharedChanged()
                 | SharedAccepted()
                 | ResolutionRecorded()
+                | ReviewOpened()
+                | ReviewDecided()
                 | IntegrationStarted()
                 | IntegrationConflicted()
                 | IntegrationMerged()
@@ -184,10 +190,28 @@ def _fold_summary(summary: GraphSummary, event: Any, time: float) -> GraphSummar
             return replace(summary, resolutions=(*others, Resolution(ours, theirs, commit)))
         case SharedAccepted(blob=blob):
             return replace(summary, shared_blob=blob, shared_changes=(), shared_fingerprint=None, shared_since=None)
+        case ReviewOpened() | ReviewDecided():
+            return replace(summary, review=_fold_review(summary.review, event, time))
+        case IntegrationMerged() if summary.review.state == "changes":
+            # What was asked for is in it; the new commit waits for a review of its own.
+            return replace(summary, review=Review(), integration=_fold_integration(summary.integration, event))
         case SharedChanged(changes=changes, fingerprint=fingerprint):
             return replace(summary, shared_changes=changes, shared_fingerprint=fingerprint, shared_since=time)
         case _:
             return replace(summary, integration=_fold_integration(summary.integration, event))
+
+
+def _fold_review(review: Review, event: ReviewOpened | ReviewDecided, time: float) -> Review:
+    """An approval of one subtask's commit stands in the log; it is none of the graph."""
+    match event:
+        case ReviewOpened(commit=commit, who=who):
+            return Review("open", commit, who=who, since=time)
+        case ReviewDecided(decision="CHANGES_REQUESTED"):
+            return Review("changes", event.commit, event.about, event.feedback, event.who, time)
+        case ReviewDecided(about=()):
+            return Review("approved", event.commit, who=event.who, since=time)
+        case _:
+            return review
 
 
 def _fold_integration(integration: Integration, event: Any) -> Integration:
@@ -357,6 +381,8 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
             return replace(_ended(run, time), state="stopped", reason=reason, failure=failure)
         case TaskReset():
             return _reset(run, event, time)
+        case ReworkRequested(feedback=feedback):
+            return _rework(run, feedback, time)
         case TaskTold(text=text, now=now, request=request):
             told = run.told if now else (*run.told, text)
             return replace(run, told=told, told_request=max(run.told_request, request))
@@ -372,11 +398,30 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
 
 
 def _claimed(run: TaskRun, event: TaskClaimed, time: float) -> TaskRun:
+    if run.is_rework and event.attempt == run.attempt:
+        # Its fix turns are counted anew.
+        return replace(
+            run,
+            state="running",
+            phase="preparing",
+            tries=run.tries + 1,
+            free_turns=run.turn,
+            nonce=event.nonce,
+            turn_end=None,
+            command_session=None,
+            command_marker=None,
+            failure=None,
+            reason=None,
+            started_at=time,
+            phase_since=time,
+            ended_at=None,
+        )
     return replace(
         run,
         state="running",
         phase="preparing",
         stage="",
+        is_rework=False,
         attempt=event.attempt,
         tries=run.tries + 1,
         turn=0,
@@ -425,6 +470,7 @@ def _session_starting(run: TaskRun, event: SessionStarting, time: float) -> Task
         session_live=False,
         turn_end=None,
         is_reused=event.reused,
+        is_rework=False,
         delivered="",
         verified_by="",
         waivers=(),
@@ -445,10 +491,29 @@ def _reset(run: TaskRun, event: TaskReset, time: float) -> TaskRun:
         certificate=None,
         evidence=None if run.state == "succeeded" else run.evidence,
         is_fresh=run.is_fresh or event.keep == "base",
+        is_rework=False,
         say=event.say or run.say,
         chosen_agent=event.agent or run.chosen_agent,
         verified_by="",
         waivers=(),
+    )
+
+
+def _rework(run: TaskRun, feedback: str, time: float) -> TaskRun:
+    """Ready again with everything that it has: worktree, branch, base, attempt, and the Session that stayed."""
+    return replace(
+        _ended(run, time),
+        state="idle",
+        stage="",
+        tries=0,
+        reason="a review asks for changes",
+        ended_at=None,
+        verified_commit=None,
+        certificate=None,
+        review=feedback,
+        reviewed_commit=run.verified_commit,
+        is_rework=True,
+        told=(*run.told, feedback),
     )
 
 
@@ -506,6 +571,8 @@ def _judged(run: TaskRun, event: TaskJudged, time: float) -> TaskRun:
             failure=None,
             reason="; ".join(event.evidence.warnings) or None,
             say="",
+            review="",
+            reviewed_commit=None,
             told=(),
             is_held=False,
         )

@@ -15,6 +15,7 @@ TaskState = Literal["idle", "running", "succeeded", "failed", "stopped"]
 Phase = Literal["preparing", "working", "awaiting-input", "throttled", "held", "verifying"]
 ShownState = Literal["WAITING", "READY", "BLOCKED", "RUNNING", "SUCCEEDED", "FAILED", "STOPPED"]
 IntegrationState = Literal["none", "merging", "conflict", "checking", "failed", "integrated"]
+ReviewState = Literal["none", "open", "changes", "approved"]
 GraphState = Literal[
     "CREATED",
     "RUNNING",
@@ -68,6 +69,7 @@ TASK_EVENTS: Final[Mapping[str, frozenset[TaskState]]] = {
     "AttemptFailed": frozenset({"running"}),
     "TaskStopped": frozenset({"running"}),
     "TaskReset": frozenset({"idle", "succeeded", "failed", "stopped"}),
+    "ReworkRequested": frozenset({"succeeded"}),
     "TaskTold": frozenset({"idle", "running", "failed", "stopped"}),
     "TaskHeld": frozenset({"idle", "running", "failed", "stopped"}),
     "TaskReleased": frozenset({"idle", "running", "succeeded", "failed", "stopped"}),
@@ -97,34 +99,50 @@ GRAPH_EVENTS: Final = frozenset(
         "SharedChanged",
         "SharedAccepted",
         "ResolutionRecorded",
+        "ReviewOpened",
+        "ReviewDecided",
     }
 )
 
 
+_REVIEWED: Final[Mapping[ReviewState, GraphState]] = {"open": "REVIEWING", "approved": "APPROVED"}
+
+
 def graph_state(
-    *, places: Mapping[str, int], integration: IntegrationState, is_driven: bool, was_started: bool
+    *,
+    places: Mapping[str, int],
+    integration: IntegrationState,
+    review: ReviewState = "none",
+    is_driven: bool,
+    was_started: bool,
 ) -> GraphState:
     """The state of a graph: total over every combination.
 
     `places` counts subtasks by frontier place (waiting, ready, blocked, running, succeeded, failed, stopped).
+    `integration` is that of the present verified commits ("none" when it is of earlier ones); `review` is "open" or
+    "approved" only for the present integrated commit.
 
     1. somebody drives it, or a subtask is running       -> RUNNING
-    2. every subtask succeeded                           -> by integration: integrated INTEGRATED; conflict or failed
-                                                            FAILED; otherwise SUCCEEDED
+    2. every subtask succeeded                           -> by integration: integrated INTEGRATED, or by its review
+                                                            REVIEWING or APPROVED; conflict or failed FAILED; otherwise
+                                                            SUCCEEDED
     3. nothing was ever started                          -> CREATED
     4. a subtask failed, or its base conflicts           -> FAILED
-    5. otherwise                                         -> STOPPED
+    5. a review asked for changes, nothing is stopped    -> CHANGES_REQUESTED
+    6. otherwise                                         -> STOPPED
     """
     if is_driven or places.get("running", 0):
         return "RUNNING"
     unfinished = sum(count for place, count in places.items() if place != "succeeded")
     if unfinished == 0 and places:
         if integration == "integrated":
-            return "INTEGRATED"
+            return _REVIEWED.get(review, "INTEGRATED")
         return "FAILED" if integration in ("conflict", "failed") else "SUCCEEDED"
     if not was_started:
         return "CREATED"
     # A blocked subtask without any failed or stopped one is blocked by its own base conflict.
     if places.get("failed", 0) or (places.get("blocked", 0) and not places.get("stopped", 0)):
         return "FAILED"
+    if review == "changes" and not places.get("stopped", 0):
+        return "CHANGES_REQUESTED"
     return "STOPPED"

@@ -81,11 +81,18 @@ async def _look(context: Context, subtask: SubtaskId) -> tuple[Event, bool]:
         checks = await run_checks(context, run, checks_of(context, task), seen, waived=waived.checks)
         judged = evidence.check_fact(checks, waived.checks, commit=seen.head)
         facts = (*facts, judged, await _reread(context, run, seen, checks))
-    verdict = evidence.judge(facts, waived.facts, commit=seen.head)
+    verdict = _with_review(run, seen, evidence.judge(facts, waived.facts, commit=seen.head))
     if not_committed and not verdict.accepted:
         verdict = replace(verdict, reasons=(*verdict.reasons, f"the Runtime did not commit: {not_committed}"))
     has_moved = any(fact.number == 8 and fact.outcome == "failed" for fact in facts)
     return await _judged(context, run, task, seen, checks, verdict), has_moved
+
+
+def _with_review(run: TaskRun, seen: Examination, verdict: evidence.Verdict) -> evidence.Verdict:
+    """Whoever was asked for changes and made none is believed, visibly: the next review decides."""
+    if not run.review or seen.head != run.reviewed_commit:
+        return verdict
+    return replace(verdict, warnings=(*verdict.warnings, "nothing changed since a review asked for changes"))
 
 
 def _survey(context: Context, run: TaskRun) -> tuple[SharedState, Mapping[str, CommitId], Examination]:

@@ -19,7 +19,7 @@ from coordinate_agents.graph.conflicts import (
     named,
 )
 from coordinate_agents.graph.frontier import PLACES, Frontier, RunState
-from coordinate_agents.graph.states import GraphState, graph_state
+from coordinate_agents.graph.states import GraphState, IntegrationState, ReviewState, graph_state
 
 if TYPE_CHECKING:
     from coordinate_agents.graph.snapshot import Snapshot
@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 # Kinds of attention, most urgent first.
 KINDS: Final = ("shared", "disk", "auth", "input", "conflict", "quota", "failed", "review")
+
+_REVIEW_STATES: Final[Mapping[ReviewState, str]] = {
+    "open": "REVIEWING",
+    "changes": "CHANGES_REQUESTED",
+    "approved": "APPROVED",
+}
 
 # A failure's code -> the kind of attention; any other code is "failed".
 _KIND_OF_CODE: Final[Mapping[str, str]] = {
@@ -81,7 +87,7 @@ def graph_overview(row: "GraphRow", runs: "Iterable[RunRow]", *, driver: "Holder
     return {
         "id": row.id,
         "title": row.title,
-        "state": _graph_state(frontier, summary, driver),
+        "state": _graph_state(frontier, states, summary, driver),
         "revision": row.revision,
         "createdAt": iso(row.created_at),
         "subtasks": len(tasks),
@@ -118,7 +124,7 @@ def _status(
         "graph": {
             "id": row.id,
             "title": row.title,
-            "state": _graph_state(frontier, summary, driver),
+            "state": _graph_state(frontier, runs, summary, driver),
             "revision": row.revision,
             "baseCommit": row.base_commit,
             "baseBehind": base_behind,
@@ -129,8 +135,8 @@ def _status(
         "attention": _attention(row.id, subtasks, runs, summary, is_driven=driver is not None),
         "subtasks": subtasks,
         "frontier": {place: frontier.counts()[place] for place in PLACES},
-        "integration": _integration(row.id, summary.get("integration", {})),
-        "review": None,
+        "integration": _integration(row.id, summary.get("integration", {}), is_current=is_current(runs, summary)),
+        "review": review_json(runs, summary),
     }
 
 
@@ -146,10 +152,47 @@ def _run_state(run: Mapping[str, Any]) -> RunState:
     return "base-conflict" if state == "idle" and run.get("conflict") else state
 
 
-def _graph_state(frontier: Frontier, summary: Mapping[str, Any], driver: "Holder | None") -> GraphState:
+def is_current(runs: Mapping[str, Mapping[str, Any]], summary: Mapping[str, Any]) -> bool:
+    """Whether the integration, whatever became of it, is of the present verified commits."""
+    verified = {commit for run in runs.values() if (commit := run.get("verified_commit"))}
+    heads = {head["commit"] for head in summary.get("integration", {}).get("heads", ())}
+    return heads == verified - {summary.get("base")}
+
+
+def review_json(runs: Mapping[str, Mapping[str, Any]], summary: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The last review; `current`: it is about the commit that is integrated now. None when there was none."""
+    review = summary.get("review") or {}
+    if review.get("state", "none") == "none":
+        return None
+    return {
+        "state": _REVIEW_STATES[review["state"]],
+        "commit": review.get("commit"),
+        "subtasks": list(review.get("about", ())),
+        "feedback": review.get("feedback") or None,
+        "who": review.get("who"),
+        "since": _time(review.get("since")),
+        "current": _review_state(runs, summary) != "none",
+    }
+
+
+def _review_state(runs: Mapping[str, Mapping[str, Any]], summary: Mapping[str, Any]) -> ReviewState:
+    """As far as it still counts: an approval, or a review that is open, is of one integrated commit alone."""
+    review, integration = summary.get("review") or {}, summary.get("integration", {})
+    state: ReviewState = review.get("state", "none")
+    if state in ("none", "changes"):
+        return state
+    is_same = integration.get("state") == "integrated" and integration.get("commit") == review.get("commit")
+    return state if is_same and is_current(runs, summary) else "none"
+
+
+def _graph_state(
+    frontier: Frontier, runs: Mapping[str, Mapping[str, Any]], summary: Mapping[str, Any], driver: "Holder | None"
+) -> GraphState:
+    integration: IntegrationState = summary.get("integration", {}).get("state", "none")
     return graph_state(
         places={str(place): count for place, count in frontier.counts().items()},
-        integration=summary.get("integration", {}).get("state", "none"),
+        integration=integration if integration == "none" or is_current(runs, summary) else "none",
+        review=_review_state(runs, summary),
         is_driven=driver is not None,
         was_started=summary.get("was_started", False),
     )
@@ -322,7 +365,7 @@ def failure_json(failure: Mapping[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
-def _integration(graph: str, integration: Mapping[str, Any]) -> dict[str, Any] | None:
+def _integration(graph: str, integration: Mapping[str, Any], *, is_current: bool) -> dict[str, Any] | None:
     state = integration.get("state", "none")
     worktree = integration.get("worktree") or {}
     if state == "none" and not worktree:
@@ -331,6 +374,7 @@ def _integration(graph: str, integration: Mapping[str, Any]) -> dict[str, Any] |
     failure = integration_conflict(graph, integration) if is_conflict else integration.get("failure")
     return {
         "state": state,
+        "current": is_current,
         "branch": worktree.get("branch") or _branch_of_removed(integration),
         "worktree": worktree.get("path"),
         "commit": integration.get("commit"),
@@ -376,6 +420,11 @@ def _graph_attention(
     if integration.get("state") == "failed" and failure:
         following = failure.get("next") or f"{PROGRAM} graph-inspect {graph} --part failure"
         yield _item(None, _kind(failure), f"integration: {failure['message']}", None, following)
+    if _review_state(runs, summary) == "open":
+        review = summary["review"]
+        question = f"the integrated commit {review['commit'][:12]} waits for a decision"
+        following = f"{PROGRAM} graph-review {graph} --decision REVIEW_APPROVED"
+        yield _item(None, "review", question, review.get("since"), following)
 
 
 def _subtask_attention(
