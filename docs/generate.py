@@ -6,7 +6,7 @@
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -178,11 +178,12 @@ def _states() -> Iterator[str]:
     yield from ("", "An event that its table does not list changes nothing and is an error that names both.", "")
     yield "## The state of a graph"
     yield ""
-    yield "Computed from the subtasks, the integration and whether somebody drives the graph; the first line that fits counts."
+    yield "Computed from the subtasks, the integration, its review and whether somebody drives the graph. An integration of other"
+    yield "commits than the present verified ones counts as none, and so does a review of another commit than the integrated one."
     yield from (
         "",
-        "| driven, or a subtask runs | subtasks | ever started | integration | graph |",
-        "|---|---|---|---|---|",
+        "| driven, or a subtask runs | subtasks | ever started | integration | review | graph |",
+        "|---|---|---|---|---|---|",
     )
     yield from _graph_states()
 
@@ -209,22 +210,33 @@ def _graph_states() -> Iterator[str]:
     integrations: tuple[states.IntegrationState, ...] = (
         "none", "merging", "conflict", "checking", "failed", "integrated",
     )  # fmt: skip
-    yield "| yes | any | any | any | RUNNING |"
+    reviews: tuple[states.ReviewState, ...] = ("none", "open", "changes", "approved")
+    yield "| yes | any | any | any | any | RUNNING |"
     for words, mix in mixes.items():
         places = dict.fromkeys(PLACES, 0) | mix
         for started in (False, True):
-            found: dict[str, list[str]] = {}
-            for integration in integrations:
-                state = states.graph_state(
-                    places={str(place): count for place, count in places.items()},
-                    integration=integration,
-                    is_driven=False,
-                    was_started=started,
-                )
-                found.setdefault(state, []).append(integration)
-            for state, which in found.items():
-                shown = "any" if len(which) == len(integrations) else ", ".join(which)
-                yield f"| no | {words} | {'yes' if started else 'no'} | {shown} | {state} |"
+            # Reviews under which the same integrations lead to the same state share a row.
+            rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+            for review in reviews:
+                found: dict[str, list[str]] = {}
+                for integration in integrations:
+                    state = states.graph_state(
+                        places={str(place): count for place, count in places.items()},
+                        integration=integration,
+                        review=review,
+                        is_driven=False,
+                        was_started=started,
+                    )
+                    found.setdefault(state, []).append(integration)
+                for state, which in found.items():
+                    rows.setdefault((state, tuple(which)), []).append(review)
+            for (state, which), decided in rows.items():
+                merged, judged = _any(which, integrations), _any(decided, reviews)
+                yield f"| no | {words} | {'yes' if started else 'no'} | {merged} | {judged} | {state} |"
+
+
+def _any(which: Sequence[str], every: Sequence[str]) -> str:
+    return "any" if len(which) == len(every) else ", ".join(which)
 
 
 if __name__ == "__main__":
