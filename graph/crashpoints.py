@@ -38,6 +38,7 @@ POINTS: Final[tuple[str, ...]] = (
     "stay.intended",
     "stay.begun",
     "stay.closed",
+    "review.recorded",
     "verify.committed",
     "verify.facts",
     "check.ended",

@@ -15,6 +15,7 @@ from coordinate_agents.graph.acts.check import begin_check
 from coordinate_agents.graph.acts.dispatch import dispatch
 from coordinate_agents.graph.acts.hold import hold, release
 from coordinate_agents.graph.acts.resume import resume
+from coordinate_agents.graph.acts.review import review
 from coordinate_agents.graph.acts.tell import tell
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.engine import Engine
@@ -173,6 +174,7 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     "release": _detached,
     "resume": _answered(resume),
     "check": _answered(begin_check),
+    "review": _answered(review),
     "graph-hold": _answered(hold),
     "graph-release": _answered(release),
     "tell": _tell,

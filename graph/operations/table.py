@@ -273,6 +273,26 @@ VERBS: Final[tuple[Verb, ...]] = (
         is_destructive=True,
     ),
     Verb(
+        "graph-review",
+        "look at what is integrated, approve exactly that commit, or ask subtasks for changes",
+        "write",
+        (
+            GRAPH,
+            SUBTASK,
+            Param("and", "another subtask that is asked for changes; repeat for several", multiple=True),
+            Param(
+                "decision",
+                "without it the review is opened and shown",
+                kind="choice",
+                choices=("REVIEW_APPROVED", "CHANGES_REQUESTED"),
+            ),
+            Param("commit", "the commit that the decision is about; refused when another one stands now"),
+            Param("feedback", "what has to be changed; - reads standard input"),
+            Param("feedback-file", "a file that says it", kind="path"),
+        ),
+        group="change",
+    ),
+    Verb(
         "graph-cleanup",
         "remove the worktrees of ended subtasks; what holds something unsaved stays, with the reason",
         "write",
