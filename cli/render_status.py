@@ -109,6 +109,8 @@ def _integration(integration: Mapping[str, Any] | None) -> list[str]:
     if not integration:
         return []
     line = f"integration: {integration['state']}"
+    if not integration.get("current", True):
+        line += " (of earlier commits)"
     if integration["commit"]:
         line += f" {short(integration['commit'])}"
     if integration["branch"]:

@@ -29,6 +29,7 @@ POINTS: Final[tuple[str, ...]] = (
     "blob.drafted",
     "base.snapshot",
     "base.made",
+    "worktree.cleared",
     "worktree.created",
     "setup.done",
     "session.intended",

@@ -6,16 +6,24 @@ from coordinate_agents.graph.custody import run_command
 from coordinate_agents.graph.events import AttemptFailed, Event, Failure, SetupDone, WorktreeReady
 from coordinate_agents.graph.model import SubtaskId, slug
 from coordinate_agents.graph.opened import require_none_open
+from coordinate_agents.graph.renewing import clear
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import CommitId, Worktree, branch_ref
 
 
 async def create_worktree(context: Context, subtask: SubtaskId) -> Event:
-    """A new worktree on the Runtime's branch, or the kept one of an earlier attempt as it stands."""
+    """A new worktree on the Runtime's branch, or the kept one of an earlier attempt as it stands.
+
+    One whose subtask begins afresh is cleared away before.
+    """
     run = context.run(subtask)
     assert run.base is not None
-    if run.worktree is not None:
+    if run.worktree is not None and run.is_fresh:
+        failed = await clear(context, run, run.worktree)
+        if failed is not None:
+            return failed
+    elif run.worktree is not None:
         return await _reuse(context, run, run.worktree)
     worktree = await context.call(
         context.worktrees.create,

@@ -120,7 +120,7 @@ def _advice(graph: str, subtasks: list[str], data: Mapping[str, Any]) -> list[st
     told = data["decided"]
     commit = str(told["commit"])[:12]
     if told["decision"] == "CHANGES_REQUESTED":
-        lines = [f"Changes are requested of {listed(told['rework'], first=8)}, in the attempt that they are in."]
+        lines = [f"Changes are requested of {listed(told['rework'], first=8)}."]
         if told["again"]:
             lines.append(f"Begins again from there: {listed(told['again'], first=8)}.")
         return [*lines, f"Next: coordinate-agents graph-run {graph} --integrate"]

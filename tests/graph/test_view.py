@@ -275,6 +275,7 @@ def test_the_graph_itself_comes_before_its_subtasks_when_it_needs_a_person() -> 
     ]
     assert data["integration"] == {
         "state": "conflict",
+        "current": False,
         "branch": None,
         "worktree": None,
         "commit": None,
