@@ -45,6 +45,11 @@ class Attached:
     def join(self, client: Client, cursor: int | None, *, is_writing: bool, is_answering: bool) -> None:
         self._streams[client] = Stream(client, cursor, is_writing=is_writing, is_answering=is_answering)
 
+    def enter_alternate(self, server: Server, client: Client) -> None:
+        """The program draws on the alternate screen, and what switched to it may be out of the ring by now."""
+        data = binascii.b2a_base64(b"\x1b[?1049h\x1b[2J\x1b[H", newline=False).decode("ascii")
+        server.send(client, {"event": "output", "data": data, "dropped_bytes": 0})
+
     def may_type(self, client: Client) -> bool:
         stream = self._streams.get(client)
         return stream is not None and stream.is_writing

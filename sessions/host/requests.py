@@ -7,6 +7,7 @@ known what became of it. Both end: a read at its own bound, input at the typist'
 import binascii
 import contextlib
 import os
+import signal
 import time
 
 from coordinate_agents.sessions import reading
@@ -229,7 +230,13 @@ class Requests:
         start = cursor if isinstance(cursor, int) else None
         self._attached.join(client, start, is_writing=is_writing, is_answering=is_answering)
         self._server.reply(client, message.get("id"), {"ok": True, "rows": self._size[0], "columns": self._size[1]})
+        if start is None and self._queries.is_alternate:
+            self._attached.enter_alternate(self._server, client)
         self._attached.pump(self._server, client)
+        if is_writing and isinstance(self._terminal, terminals.Terminal):
+            # What is drawn from the last output alone may be half a screen; a program that draws does so again.
+            with contextlib.suppress(OSError):
+                os.killpg(self._terminal.foreground(), signal.SIGWINCH)
         return None
 
     def _type_raw(self, client: Client, message: Message) -> Message | None:

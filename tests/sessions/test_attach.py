@@ -169,3 +169,26 @@ async def test_socket_that_a_cleaner_removed_is_made_again(hosts: SessionHosts) 
     assert (await hosts.read(ID, cursor=0, wait_ms=5_000)).text == "here\n"
     with socket.socket(socket.AF_UNIX) as peer:
         peer.connect(str(record.socket))
+
+
+DRAWS = r"""
+n=0
+draw() { n=$((n+1)); printf '\033[H\033[2J\r\ndrawn %s times' $n; }
+trap draw WINCH
+printf '\033[?1049h'; head -c 300000 /dev/zero | tr '\0' x; draw
+while :; do sleep 0.05; done
+"""
+
+
+async def test_terminal_that_is_joined_late_gets_the_screen_drawn_again(hosts: SessionHosts) -> None:
+    """The switch to the alternate screen is longer ago than what a joined terminal is given."""
+    await hosts.start(shell("s1", DRAWS))
+    with anyio.fail_after(20):
+        while "drawn 1 times" not in (await hosts.look(ID)).last_line:
+            await anyio.sleep(0.02)
+    async with hosts.attach(ID, is_writing=False) as attachment:
+        assert (await attachment.__anext__()).startswith(b"\x1b[?1049h")
+        await until_seen(attachment, b"drawn 1 times")
+    async with hosts.attach(ID, is_writing=True) as attachment:
+        assert (await attachment.__anext__()).startswith(b"\x1b[?1049h")
+        await until_seen(attachment, b"drawn 2 times")
