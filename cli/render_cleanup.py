@@ -33,6 +33,17 @@ def undone(data: Mapping[str, Any]) -> list[str]:
     return lines or ["No worktree was removed."]
 
 
+def forgotten(data: Mapping[str, Any]) -> list[str]:
+    """What went, and what stays."""
+    would = "would be " if data["dryRun"] else ""
+    lines = [f"{data['graph']}: {counted(data['sessions'], 'Session')} {would}deleted, {size(data['bytes'])}"]
+    pins = data["pins"]
+    only = f"; {counted(pins['onlyHere'], 'commit')} {'are' if pins['onlyHere'] != 1 else 'is'} held by nothing else"
+    dropped = f"{would}dropped" if pins["dropped"] else "stay"
+    lines.append(f"  {counted(pins['count'], 'pin')} {dropped}{only if pins['onlyHere'] else ''}")
+    return [*lines, "  the event log, the certificates and every branch stay"]
+
+
 def _item(item: Mapping[str, Any], words: Mapping[str, str]) -> Iterator[str]:
     place = item["worktree"] if item["outcome"] != "absent" else None
     yield _joined(f"{words[item['outcome']]} {cell(item['subtask'])}", place, item["message"])

@@ -63,6 +63,8 @@ POINTS: Final[tuple[str, ...]] = (
     "branch.deleted",
     "undo.intended",
     "undo.made",
+    "forget.recorded",
+    "forget.session",
 )
 
 _target, _, _count = os.environ.get(CRASH_VARIABLE, "").partition(":")

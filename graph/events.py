@@ -132,6 +132,14 @@ class ReviewDecided:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphForgotten:
+    """The graph is over: what its Sessions printed goes, and with `pins` what only its pins held. The log stays."""
+
+    pins: bool = False
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
 class TaskClaimed:
     """A slot was taken; the intent to start attempt `attempt`. `nonce` will mark the worktree if one is made."""
 
@@ -666,6 +674,7 @@ GraphEvent = (
     | ResolutionRecorded
     | ReviewOpened
     | ReviewDecided
+    | GraphForgotten
 )
 Event = TaskEvent | IntegrationEvent | GraphEvent
 
@@ -675,6 +684,7 @@ _CLASSES: Final[Mapping[str, type[Any]]] = {cls.__name__: cls for cls in Event._
 DURABLE: Final = frozenset(
     {
         "GraphCreated",
+        "GraphForgotten",
         "TaskClaimed",
         "BaseFixed",
         "SessionStarting",

@@ -46,6 +46,7 @@ from coordinate_agents.worktrees.model import (
     Merged,
     MergeEnding,
     PinKind,
+    PinsDropped,
     RefSnapshot,
     Refused,
     RemovalRequest,
@@ -294,6 +295,10 @@ class Worktrees(Protocol):
         """
         ...
 
+    def drop_pins(self, graph: str, *, is_dry: bool) -> PinsDropped:
+        """Delete every pin of the graph. What only these held is lost at git's next gc: it is counted."""
+        ...
+
     def bring_back(self, request: BringBackRequest, *, root: str, frozen: str) -> BroughtBack:
         """A removed worktree again, on its branch, with everything that its discard commit holds as it was.
 
@@ -392,6 +397,13 @@ class Sessions(Protocol):
 
     async def begin_turn(self, session_id: SessionId, limits: TurnLimits) -> None:
         """One more turn in the living child, with deadlines of its own."""
+        ...
+
+    async def forget(self, session_id: SessionId) -> int:
+        """Delete the folder of a Session that ended, with all that it printed; bytes freed, 0 when there is none.
+
+        Raises: SESSION_STATE_CONFLICT while anything of it may live.
+        """
         ...
 
     async def end_strays(self, markers: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:

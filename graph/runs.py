@@ -193,7 +193,8 @@ class Review:
 class GraphSummary:
     """Graph-level state. `shared_changes` is what somebody did to the shared git state since `shared_blob`.
 
-    `resolutions`: of the same two commits only the last one.
+    `is_forgotten`: it is over, and no verb changes it any more. `resolutions`: of the same two commits only the last
+    one.
     """
 
     base: CommitId | None = None
@@ -208,6 +209,7 @@ class GraphSummary:
     integration: Integration = field(default_factory=Integration)
     resolutions: tuple[Resolution, ...] = ()
     review: Review = field(default_factory=Review)
+    is_forgotten: bool = False
 
 
 def run_to_row(run: TaskRun) -> str:

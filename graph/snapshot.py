@@ -27,6 +27,7 @@ from coordinate_agents.graph.events import (
     Event,
     FactsRecorded,
     GraphCreated,
+    GraphForgotten,
     IntegrationAborted,
     IntegrationAborting,
     IntegrationCommandStarting,
@@ -122,6 +123,7 @@ class Snapshot:
         match event:
             case (
                 GraphCreated()
+                | GraphForgotten()
                 | DriveStarted()
                 | DriveEnded()
                 | SharedRecorded()
@@ -171,6 +173,8 @@ def _fold_summary(summary: GraphSummary, event: Any, time: float) -> GraphSummar
     match event:
         case GraphCreated(base=base):
             return replace(summary, base=base)
+        case GraphForgotten():
+            return replace(summary, is_forgotten=True)
         case DriveStarted(pid=pid):
             return replace(summary, driver_pid=pid, driven_since=time, ended_reason=None)
         case DriveEnded(reason=reason):

@@ -93,6 +93,7 @@ INTEGRATION_EVENTS: Final[Mapping[str, frozenset[IntegrationState]]] = {
 GRAPH_EVENTS: Final = frozenset(
     {
         "GraphCreated",
+        "GraphForgotten",
         "DriveStarted",
         "DriveEnded",
         "SharedRecorded",

@@ -6,6 +6,7 @@ be called from several tasks at once.
 """
 
 import os
+import shutil
 import stat
 import subprocess
 import time
@@ -183,6 +184,26 @@ class SessionHosts(Conversations):
             for name in names:
                 group.start_soon(one, name)
         return tuple(found[name] for name in names if found[name].liveness != "absent")
+
+    async def forget(self, session_id: SessionId) -> int:
+        """See the port."""
+        return await anyio.to_thread.run_sync(self._forget, session_id)
+
+    def _forget(self, session_id: SessionId) -> int:
+        seen = self._see(session_id)
+        if seen.custody == "absent":
+            return 0
+        if seen.custody != "ended":
+            raise SessionError(
+                "SESSION_STATE_CONFLICT",
+                f"Session {session_id} did not end, or its end was not recorded.",
+                kept=str(self._path(session_id)),
+                next=f"coordinate-agents session-close {session_id}",
+            )
+        path = self._path(session_id)
+        size = sum(file.lstat().st_size for file in path.rglob("*") if not file.is_dir())
+        shutil.rmtree(path)
+        return size
 
     # --- hosts
 

@@ -1,4 +1,4 @@
-"""Deletes a Runtime branch whose commits something else holds, by compare-and-swap.
+"""Deletes a Runtime branch whose commits something else holds, and a graph's pins, by compare-and-swap.
 
 The tip, and every commit that only the branch's reflog names, is pinned first: its reflog goes with it.
 """
@@ -13,6 +13,7 @@ from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import (
     PIN_PREFIX,
     BranchGone,
+    PinsDropped,
     Refused,
     Worktree,
     branch_name,
@@ -22,6 +23,7 @@ from coordinate_agents.worktrees.refs import TIPS_SLUG, RefChange, change_refs, 
 from coordinate_agents.worktrees.reuse import checked_out_in
 
 _NO_REGISTRATION: Final = ""
+_TIMEOUT_S: Final = 300.0
 
 
 def delete_branch(judge: Judge, graph: str, slug: str, *, is_result: bool = False) -> BranchGone | Refused | None:
@@ -50,3 +52,22 @@ def delete_branch(judge: Judge, graph: str, slug: str, *, is_result: bool = Fals
     secure(judge, [oid for oid in known.values() if judge.commit(oid)], tip)
     change_refs(judge, [RefChange(name, None, tip)])
     return BranchGone(branch, tip, held_by[0])
+
+
+def drop_pins(judge: Judge, graph: str, *, is_dry: bool) -> PinsDropped:
+    """Delete every pin of a graph, by compare-and-swap; how many, and how many commits nothing else names.
+
+    `is_dry`: only count. Commits that are counted stay until git's own gc takes them.
+    """
+    pinned = read_refs(judge.facts.common_dir, [f"{PIN_PREFIX}/{graph}"])
+    listed = judge.user_git("for-each-ref", "--format=%(objectname) %(refname)").lines()
+    others = {line.split(" ", 1)[0] for line in listed if line.split(" ", 1)[1] not in pinned}
+    asked = [*sorted(set(pinned.values())), *(f"^{oid}" for oid in sorted(others))]
+    only = 0
+    if pinned:
+        stdin = "".join(f"{word}\n" for word in asked).encode()
+        counted = judge.git("rev-list", "--count", "--ignore-missing", "--stdin", stdin=stdin, timeout_s=_TIMEOUT_S)
+        only = int(counted.text)
+    if not is_dry:
+        change_refs(judge, [RefChange(name, None, oid) for name, oid in pinned.items()])
+    return PinsDropped(len(pinned), only)

@@ -370,3 +370,11 @@ class BranchGone:
     branch: str
     tip: CommitId
     held_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class PinsDropped:
+    """How many pins there were, and how many commits no other ref holds."""
+
+    pins: int
+    only_here: int

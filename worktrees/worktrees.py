@@ -59,6 +59,7 @@ from coordinate_agents.worktrees.model import (
     Merged,
     MergeEnding,
     PinKind,
+    PinsDropped,
     RefSnapshot,
     Refused,
     RemovalRequest,
@@ -275,6 +276,9 @@ class GitWorktrees:
 
     def delete_branch(self, graph: str, slug: str, *, is_result: bool = False) -> BranchGone | Refused | None:
         return branches.delete_branch(self._judge, graph, slug, is_result=is_result)
+
+    def drop_pins(self, graph: str, *, is_dry: bool) -> PinsDropped:
+        return branches.drop_pins(self._judge, graph, is_dry=is_dry)
 
     def bring_back(self, request: BringBackRequest, *, root: str, frozen: str) -> BroughtBack:
         return bring_back.bring_back(self._judge, request, root=root, frozen=frozen)

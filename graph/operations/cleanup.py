@@ -63,7 +63,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
 
 
 async def _look(runtime: Runtime, graph: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    context = open_context(runtime, graph, runtime.store.generation(graph))
+    context = open_context(runtime, graph, runtime.store.generation(graph), needs="records")
     return await serve_cleanup(context, {**asked, "dry": True})
 
 

@@ -19,6 +19,7 @@ from coordinate_agents.graph.errors import (
     EXIT_NEEDS_PERSON,
     EXIT_NOT_SUCCEEDED,
     EXIT_TIMED_OUT,
+    GraphError,
 )
 from coordinate_agents.graph.events import DriveEnded, DriveStarted
 from coordinate_agents.graph.holding import Holds
@@ -133,6 +134,14 @@ def open_context(
     `needs`: who starts no agent needs no values of variables, which only the configuration of today has.
     """
     row, snapshot = load_snapshot(runtime.store, graph_id)
+    if snapshot.summary.is_forgotten:
+        raise GraphError(
+            "TASK_STATE_CONFLICT",
+            f"Graph {graph_id} was forgotten: nothing of it runs or changes any more.",
+            kept="its event log and certificates",
+            next="coordinate-agents graph-create FILE --as ANOTHER_ID",
+            facts={"taskId": graph_id},
+        )
     config, frozen, worktree_root = recorded_config(row, (lambda: runtime.config) if needs == "agents" else None)
     checks = snapshot.graph.max_checks or max(1, (os.cpu_count() or 1) // 4)
     context = Context(

@@ -37,7 +37,7 @@ def pick_graph(store: "Store", given: str | None) -> "GraphRow":
         if row is None:
             raise _unknown_graph(given, [each.id for each in store.graphs()])
         return row
-    rows = store.graphs()
+    rows = [row for row in store.graphs() if not is_forgotten(row)]
     if not rows:
         raise GraphError(
             "TASK_NOT_FOUND",
@@ -99,6 +99,11 @@ def require_named(row: "GraphRow", subtask: str | None) -> str:
 def subtask_ids(row: "GraphRow") -> list[str]:
     """The ids of the graph's subtasks in the file's order."""
     return [task["id"] for task in json.loads(row.document)["tasks"]]
+
+
+def is_forgotten(row: "GraphRow") -> bool:
+    """Whether graph-forget was called: it is read when it is named, and otherwise left out."""
+    return bool(row.summary) and bool(json.loads(row.summary).get("is_forgotten"))
 
 
 def is_finished(store: "Store", row: "GraphRow") -> bool:

@@ -316,6 +316,18 @@ VERBS: Final[tuple[Verb, ...]] = (
         (GRAPH, SUBTASK),
         group="change",
     ),
+    Verb(
+        "graph-forget",
+        "drop what the Sessions of an ended, cleaned graph printed, and leave it out of graph-list",
+        "write",
+        (
+            Param("graph", "graph id", positional=True, required=True),
+            Param("pins", "also drop its pins: commits that nothing else holds are lost at git's next gc", kind="flag"),
+            Param("dry-run", "only say what would go", kind="flag"),
+        ),
+        group="change",
+        is_destructive=True,
+    ),
     Verb("graph-list", "list the graphs of this repository", "read", is_quick=True),
     Verb("graph-status", "show where every subtask stands, what needs a person first", "read", (GRAPH,), is_quick=True),
     Verb(

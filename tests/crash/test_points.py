@@ -59,7 +59,8 @@ PASSES = {
 OF_STOP = {"request.submitted": "author", "request.answered": "driver", "stop.closed": "author without a driver"}
 # Points that only agents who stay, reviews and removals pass: tests/stories/test_staying.py, test_reviewing.py,
 # test_cleanup_crash.py.
-_ELSEWHERE = ("stay.", "review.", "worktree.cleared", "removal.", "remove.", "branch.", "undo.", *OF_CONFLICTS)
+_ELSEWHERE = ("stay.", "review.", "worktree.cleared", "removal.", "remove.", "branch.", "undo.", "forget.")
+_ELSEWHERE += OF_CONFLICTS
 TOLD_ELSEWHERE = {point for point in POINTS if point.startswith(_ELSEWHERE)}
 
 

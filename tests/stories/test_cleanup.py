@@ -282,3 +282,37 @@ def test_files_that_keep_protects_and_edited_copies_stay(world: World) -> None:
     assert place(world, "a").joinpath("db.sqlite").read_text() == "d\n"
     assert place(world, "b").joinpath(".env").read_text() == "e\n"
     assert (world.root / ".env").read_text() == "A=1\n"
+
+
+def test_forgotten_graph_leaves_the_list_and_its_output_goes_while_its_record_stays(world: World) -> None:
+    plan = world.graph("subtasks: [{id: a, spec: x, checks: [[test, -f, f-a]]}]\n")
+    assert world.run("graph-run", plan, "--integrate").code == 0
+    early = world.run("graph-forget", "plan", "--json")
+    assert early.document["error"]["message"] == (
+        "Graph plan cannot be forgotten: the worktree of a, integration is there."
+    )
+    assert world.run("graph-cleanup", "plan", "--all", "--early", "--branches").code == 1
+    sessions = world.root / ".git/coordinate-agents/sessions"
+    assert len(list(sessions.glob("plan.*"))) == 2
+    before = world.user_state()
+
+    looked = world.run("graph-forget", "plan", "--dry-run", "--json").data
+    assert (looked["sessions"], looked["pins"]["dropped"]) == (2, False)
+    assert len(list(sessions.glob("plan.*"))) == 2
+    done = world.run("graph-forget", "plan", "--json")
+
+    assert (done.code, done.data["sessions"], done.data["pins"]["dropped"]) == (0, 2, False), str(done)
+    assert list(sessions.glob("plan.*")) == []
+    assert world.run("graph-list", "--json").data == {"graphs": []}
+    assert world.status("plan")["graph"]["state"] == "INTEGRATED"
+    assert world.run("graph-verify", "plan").code == 0
+    assert world.run("graph-export", "plan", "--json").data["events"][-1]["type"] == "GraphForgotten"
+    refused = world.run("graph-run", "plan", "--json")
+    assert refused.document["error"]["message"].startswith("Graph plan was forgotten")
+    pins = git(world.root, "for-each-ref", "refs/coordinate-agents/plan")
+    assert pins != ""
+    last = world.run("graph-forget", "plan", "--pins", "--json").data["pins"]
+    assert (last["count"], last["dropped"]) == (len(pins.splitlines()), True)
+    assert last["onlyHere"] == 0, "the integration's branch holds every commit"
+    assert git(world.root, "for-each-ref", "refs/coordinate-agents/plan") == ""
+    assert world.user_state() == before

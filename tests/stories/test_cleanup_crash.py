@@ -13,6 +13,8 @@ pytestmark = pytest.mark.story
 
 CLEANUP_POINTS = ("removal.intended", "removal.removed", "remove.kept", "remove.aside", "remove.decided")
 CLEANUP_POINTS += ("remove.deleted", "remove.dropped", "branch.deleted")
+FORGET_POINTS = ("forget.recorded", "forget.session")
+_PREFIXES = ("removal.", "remove.", "branch.", "undo.", "forget.")
 UNDO_POINTS = ("undo.intended", "undo.created", "undo.filled", "undo.made")
 
 
@@ -111,6 +113,16 @@ def test_an_undo_that_died_at_a_named_point_is_finished_by_the_same_command(ende
     ended.assert_nothing_left("plan")
 
 
+@pytest.mark.parametrize("point", FORGET_POINTS)
+def test_a_forgetting_that_died_at_a_named_point_is_finished_by_the_same_command(ended: World, point: str) -> None:
+    run(ended, "clean")
+    assert ended.run("graph-cleanup", "plan").code == 0
+    dying(ended, point, "graph-forget", "plan")
+    assert ended.run("graph-forget", "plan").code == 0
+    assert not list((ended.root / ".git/coordinate-agents/sessions").glob("plan.*"))
+    ended.assert_nothing_left("plan")
+
+
 def test_every_point_of_a_removal_is_in_a_case_here() -> None:
-    told = {*CLEANUP_POINTS, *UNDO_POINTS, "removal.set-aside"}
-    assert {point for point in POINTS if point.startswith(("removal.", "remove.", "branch.", "undo."))} == told
+    told = {*CLEANUP_POINTS, *UNDO_POINTS, *FORGET_POINTS, "removal.set-aside"}
+    assert {point for point in POINTS if point.startswith(_PREFIXES)} == told
