@@ -196,6 +196,7 @@ VERBS: Final[tuple[Verb, ...]] = (
         "write",
         (GRAPH, SUBTASK),
         group="change",
+        is_repeatable=True,
     ),
     Verb(
         "graph-check",
@@ -215,6 +216,7 @@ VERBS: Final[tuple[Verb, ...]] = (
             Param("waive", "check or fact whose failure is accepted; repeat for several", required=True, multiple=True),
         ),
         group="change",
+        is_repeatable=True,
     ),
     Verb(
         "graph-tell",
@@ -229,8 +231,16 @@ VERBS: Final[tuple[Verb, ...]] = (
         "write",
         (GRAPH, SUBTASK),
         group="change",
+        is_repeatable=True,
     ),
-    Verb("graph-release", "end a hold; what stood still goes on", "write", (GRAPH, SUBTASK), group="change"),
+    Verb(
+        "graph-release",
+        "end a hold; what stood still goes on",
+        "write",
+        (GRAPH, SUBTASK),
+        group="change",
+        is_repeatable=True,
+    ),
     Verb(
         "graph-stop",
         "close the Sessions that the Runtime owns",

@@ -102,3 +102,23 @@ def test_outside_every_session_nothing_is_submitted(world: World) -> None:
     error = done.document["error"]
     assert error["code"] == "AGENT_MAY_NOT"
     assert "COORDINATE_AGENTS_SUBMIT_FILE" in error["next"]
+
+
+def test_a_program_that_stays_ends_each_of_its_turns_by_submitting(world: World) -> None:
+    """The second turn is the fix turn of the same process; what it submits is the summary."""
+    script = world.place / "stays.sh"
+    script.write_text(
+        'S="$COORDINATE_AGENTS_SUBTASK"\n'
+        'echo "turn $TURN" >>"f-$S"; git add -A; git commit -qm "turn $TURN"\n'
+        f"'{PROGRAM}' evidence-submit \"turn $TURN is done\"\n"
+    )
+    world.configure_text(
+        "version: 1\nagents:\n  one:\n    adapter: generic\n"
+        f"    command: {FIXTURES / 'agents' / 'stays.py'}\n    mode: interactive\n    args: [{script}]\n"
+    )
+    plan = world.graph(PLAN + "checks: [[sh, -c, \"grep -q 'turn 2' f-a\"]]\n")
+    assert world.run("run", plan).code == 0
+    subtask = world.status("plan")["subtasks"][0]
+    assert (subtask["state"], subtask["attempt"], subtask["summary"]) == ("SUCCEEDED", 1, "turn 2 is done")
+    world.run("graph-stop", "plan")
+    world.assert_nothing_left("plan")
