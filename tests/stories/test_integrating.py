@@ -16,7 +16,7 @@ def test_integration_that_is_asked_for_later_merges_what_was_verified(world: Wor
     assert world.files("coordinate-agents/plan/integration") == {"README.md": "# sample", "f-a": "a", "f-b": "b"}
 
 
-def test_integration_that_is_done_is_not_done_again(world: World) -> None:
+def test_integration_that_is_done_is_not_done_again(world: World) -> None:  # IN-09
     plan = world.graph('integration: {checks: [["true"]]}\n' + PAIR)
     first = world.run("graph-run", plan, "--integrate", "--json")
     events = len(world.run("graph-events", "plan", "--json").data["events"])
@@ -34,7 +34,7 @@ def test_unfinished_graph_is_not_integrated_and_says_what_is_missing(world: Worl
     assert "a, b" in done.document["error"]["message"]
 
 
-def test_each_passes_alone_and_both_fail_together(world: World) -> None:
+def test_each_passes_alone_and_both_fail_together(world: World) -> None:  # IN-07
     (world.root / "lib.py").write_text("def g():\n    return 1\n")
     git(world.root, "add", "lib.py")
     git(world.root, "commit", "-q", "-m", "a library")
@@ -54,7 +54,7 @@ def test_each_passes_alone_and_both_fail_together(world: World) -> None:
     assert "AttributeError" in failure["tail"]
 
 
-def test_user_settings_hooks_and_signing_change_no_merge(world: World) -> None:
+def test_user_settings_hooks_and_signing_change_no_merge(world: World) -> None:  # IN-04, IN-05
     trap = world.place / "trap"
     hook = f"#!/bin/sh\ntouch {trap}\nexit 1\n"
     hooks = world.place / "hooks"
@@ -82,7 +82,7 @@ def test_user_settings_hooks_and_signing_change_no_merge(world: World) -> None:
     assert not trap.exists()
 
 
-def test_subtasks_that_change_nothing_leave_nothing_to_integrate(world: World) -> None:
+def test_subtasks_that_change_nothing_leave_nothing_to_integrate(world: World) -> None:  # IN-03
     world.configure({"one": (world.agent("true"),)})
     plan = world.graph("subtasks: [{id: a, spec: x, expect: nothing}, {id: b, spec: x, writes: []}]\n")
     done = world.run("graph-run", plan, "--integrate", "--json")

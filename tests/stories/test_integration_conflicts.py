@@ -163,3 +163,22 @@ def test_changes_of_unknown_origin_are_never_overwritten_and_can_be_set_aside(tr
     assert git(trio.root, "show", f"{back.data['integrate']['kept']}:same") == "somebody's"
     assert git(path, "status", "--porcelain") == ""
     assert integrate(trio, "--onto", "main").code == 0
+
+
+def test_merge_of_commits_that_were_redone_is_given_up_before_another_begins(trio: World) -> None:
+    plan = trio.graph(TRIO)
+    assert trio.run("graph-run", plan, "--integrate").code == 5
+    path = worktree(trio)
+    (path / "same").write_text("half way\n")
+    assert trio.run("graph-resume", "plan", "k", "--redo", "--from", "base").code == 0
+    assert trio.run("graph-run", "plan", "--integrate").code == 5
+    assert (path / "same").read_text() == "half way\n"
+    for options in ((), ("--continue",)):
+        refused = integrate(trio, *options)
+        assert refused.code == 1, str(refused)
+        assert error(refused)["next"] == "coordinate-agents graph-integrate plan --abort"
+    assert integrate(trio, "--abort").code == 0
+    assert integrate(trio).code == 5
+    (path / "same").write_text("a and b\n")
+    git(path, "add", "same")
+    assert integrate(trio, "--continue").code == 0

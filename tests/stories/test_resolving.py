@@ -139,6 +139,32 @@ def test_merge_that_is_taken_back_is_kept_and_begun_anew(fork: World) -> None:
     fork.assert_nothing_left("plan")
 
 
+def test_resolution_of_a_prerequisite_that_was_redone_is_not_used(world: World) -> None:
+    body = (
+        'case "$S" in a|b) echo "$S $COORDINATE_AGENTS_ATTEMPT" > same;; esac\n'
+        'echo "$S" > "f-$S"; git add -A; git commit -q -m "of $S"'
+    )
+    world.configure({"one": (world.agent(body),)})
+    text = "subtasks: [{id: a, spec: x}, {id: b, spec: x}, {id: c, spec: x, dependsOn: [a, b]}]\n"
+    assert world.run("graph-run", world.graph(text)).code == 5
+    path = opened(world)
+    (path / "same").write_text("the first\n")
+    git(path, "commit", "-q", "-a", "-m", "by hand")
+    assert continued(world).code == 0
+    assert world.run("graph-run", "plan").code == 0
+    redone = world.run("graph-resume", "plan", "a", "--redo", "--from", "base")
+    assert redone.code == 0, str(redone)
+    assert world.run("graph-run", "plan").code == 5
+    assert subtask(world, "c")["conflict"]["subtasks"] == ["a", "b"]
+    assert opened(world) == path
+    assert (path / "same").read_text().splitlines()[1:4] == ["a 2", "=======", "b 1"]
+    (path / "same").write_text("the second\n")
+    git(path, "add", "same")
+    assert continued(world).code == 0
+    assert world.run("graph-run", "plan", "--integrate").code == 0
+    assert world.files("coordinate-agents/plan/integration")["same"] == "the second"
+
+
 def test_worktree_that_was_removed_by_hand_is_opened_anew(fork: World) -> None:
     assert fork.run("graph-run", fork.graph(FORK)).code == 5
     path = opened(fork)

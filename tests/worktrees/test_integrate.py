@@ -146,7 +146,7 @@ def test_merge_that_is_clean_in_text_keeps_both_changes(bench: Bench) -> None:
     ]
 
 
-def test_untracked_file_of_the_user_that_is_in_the_way_stays_as_it_is(bench: Bench) -> None:
+def test_untracked_file_of_the_user_that_is_in_the_way_stays_as_it_is(bench: Bench) -> None:  # IN-02
     base = bench.head()
     (bench.repo / "new").write_text("mine\n")
     heads = [bench.head_of("a", base, {"new": "theirs\n"}), bench.head_of("b", base, {"b": "1"})]
@@ -157,7 +157,7 @@ def test_untracked_file_of_the_user_that_is_in_the_way_stays_as_it_is(bench: Ben
     assert git(bench.repo, "status", "--porcelain") == "?? new"
 
 
-def test_nothing_of_the_runtimes_is_in_a_commit(bench: Bench) -> None:
+def test_nothing_of_the_runtimes_is_in_a_commit(bench: Bench) -> None:  # IN-11
     worktree = bench.worktree()
     agent(worktree, "echo x > x; git add -A; git commit -qm all")
     head = Head("a", git(worktree.path, "rev-parse", "HEAD"))
