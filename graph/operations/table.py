@@ -267,6 +267,7 @@ VERBS: Final[tuple[Verb, ...]] = (
             KEEP_MARKERS,
         ),
         group="change",
+        is_destructive=True,
     ),
     Verb(
         "graph-resolve",
