@@ -71,6 +71,32 @@ async def clean(context: Context, plan: Plan) -> tuple[Item, ...]:
     return tuple(items)
 
 
+async def clear_place(context: Context, subtask: SubtaskId) -> None:
+    """Set aside all that the worktree of a subtask holds which begins anew, and remove it; nothing when it has none.
+
+    Its branch stays where it is until the new worktree takes its name, and then by a pin.
+    Raises: WorktreeError CLEANUP_REFUSED with the reason why it stays.
+    """
+    run = context.run(subtask)
+    if run.worktree is None:
+        return
+    plan = Plan(subtasks=(subtask,), discard=subtask)
+    request = _request(context, subtask, run, run.worktree)
+    contents = await context.call(context.worktrees.contents, request)
+    item = await make_quiet(context, subtask, run, run.worktree, is_there=not contents.is_missing, goes_on=True)
+    if item is None:
+        contents = await context.call(context.worktrees.contents, request)
+        request = replace(request, discarded=await _set_aside(context, plan, subtask, contents, request))
+        item = await _act(context, plan, subtask, request, contents)
+    if item.is_refused:
+        raise WorktreeError(
+            "CLEANUP_REFUSED",
+            f"it cannot begin anew, since its worktree stays: {item.message}.",
+            kept=f"worktree {run.worktree.path} and branch {run.worktree.branch}",
+            next=item.next,
+        )
+
+
 async def _clean_one(context: Context, plan: Plan, subtask: SubtaskId) -> Item:
     owner = _owner(context, subtask)
     try:

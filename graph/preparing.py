@@ -1,12 +1,12 @@
 """Make the place where an agent works: the worktree, what is brought into it, and the setup commands."""
 
+from coordinate_agents.graph.cleaning import clear_place
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.custody import run_command
 from coordinate_agents.graph.events import AttemptFailed, Event, Failure, SetupDone, WorktreeReady
 from coordinate_agents.graph.model import SubtaskId, slug
 from coordinate_agents.graph.opened import require_none_open
-from coordinate_agents.graph.renewing import clear
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import CommitId, Worktree, branch_ref
@@ -18,12 +18,13 @@ async def create_worktree(context: Context, subtask: SubtaskId) -> Event:
     One whose subtask begins afresh is cleared away before.
     """
     run = context.run(subtask)
+    if run.is_fresh and run.worktree is not None:
+        # What was there is recorded as set aside and removed, so that graph-undo knows of it.
+        await clear_place(context, subtask)
+        crash_point("worktree.cleared")
+        run = context.run(subtask)
     assert run.base is not None
-    if run.worktree is not None and run.is_fresh:
-        failed = await clear(context, run, run.worktree)
-        if failed is not None:
-            return failed
-    elif run.worktree is not None:
+    if run.worktree is not None:
         return await _reuse(context, run, run.worktree)
     worktree = await context.call(
         context.worktrees.create,

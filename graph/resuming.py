@@ -53,7 +53,7 @@ def plan_resume(snapshot: Snapshot, wanted: Wanted) -> Resumed:
             raise _succeeded(snapshot, run)
         note = f"nothing to do: subtask {run.id} succeeded; --redo takes its verified commit back"
         return Resumed(notes=(note,))
-    if not _has_ended_badly(run) and run.state == "idle" and not asks_more and not (wanted.redo and run.attempt):
+    if not _has_ended_badly(run) and run.state == "idle" and not asks_more:
         return Resumed(notes=(_idle_note(snapshot, run),))
     built = descendant_resets(snapshot, run.id, who=wanted.who) if run.state == "succeeded" else ()
     return Resumed((_reset(snapshot, run, wanted), *built))

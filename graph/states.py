@@ -40,6 +40,9 @@ REMOVAL_EVENTS: Final = (
     "Undone",
 )
 
+# Those by which a subtask that begins anew clears its place, after it took its slot.
+_CLEARING: Final = ("TeardownEnded", "DiscardMade", "RemovalStarted", "WorktreeRemoved", "RemovalRefused")
+
 # Event type -> stored states in which it is legal. The machine is the only reader.
 TASK_EVENTS: Final[Mapping[str, frozenset[TaskState]]] = {
     "TaskClaimed": frozenset({"idle"}),
@@ -74,6 +77,7 @@ TASK_EVENTS: Final[Mapping[str, frozenset[TaskState]]] = {
     "TaskHeld": frozenset({"idle", "running", "failed", "stopped"}),
     "TaskReleased": frozenset({"idle", "running", "succeeded", "failed", "stopped"}),
     **dict.fromkeys(REMOVAL_EVENTS, frozenset[TaskState]({"idle", "succeeded", "failed", "stopped"})),
+    **dict.fromkeys(_CLEARING, frozenset[TaskState]({"idle", "running", "succeeded", "failed", "stopped"})),
 }
 
 INTEGRATION_EVENTS: Final[Mapping[str, frozenset[IntegrationState]]] = {
