@@ -4,6 +4,7 @@ Reads a few small files and runs nothing, so that a read verb costs no git proce
 repository (owner, format, bare or not) is asked by `worktrees` when a verb needs more than the state folder.
 """
 
+import contextlib
 import os
 from typing import Final, NamedTuple
 
@@ -33,6 +34,23 @@ class Place(NamedTuple):
     @property
     def state_dir(self) -> str:
         return f"{self.common_dir}/{STATE_FOLDER}"
+
+    def tip_of(self, ref: str) -> str | None:
+        """The commit of a ref by its full name, from its file or the packed ones; None when git would have to say."""
+        with contextlib.suppress(OSError):
+            with open(f"{self.common_dir}/{ref}", encoding="ascii", errors="replace") as file:
+                text = file.read(_MAX_LINK_BYTES).strip()
+            return text if _is_hash(text) else None
+        with contextlib.suppress(OSError), open(f"{self.common_dir}/packed-refs", "rb") as file:
+            wanted = b" " + os.fsencode(ref)
+            for line in file:
+                if line.rstrip(b"\n").endswith(wanted) and _is_hash(found := line.partition(b" ")[0].decode("latin-1")):
+                    return found
+        return None
+
+
+def _is_hash(text: str) -> bool:
+    return len(text) in (40, 64) and all(letter in "0123456789abcdef" for letter in text)
 
 
 def discover(start: str) -> Place:

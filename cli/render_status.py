@@ -19,6 +19,8 @@ _WORTH: Final = ("FAILED", "RUNNING", "STOPPED", "READY", "BLOCKED", "WAITING", 
 def status(data: Mapping[str, Any]) -> list[str]:
     """A graph: headline, attention with the commands to paste, subtasks, counts, integration, what to do next."""
     graph = data["graph"]
+    if "changed" in data:
+        return _brief(data)
     lines = [*_headline(graph)]
     if data.get("attention"):
         lines += ["", *attention(data["attention"])]
@@ -56,6 +58,18 @@ def attention(items: Sequence[Mapping[str, Any]]) -> list[str]:
     if len(items) > MAX_ATTENTION:
         lines.append(f"  … and {len(items) - MAX_ATTENTION} more")
     return lines
+
+
+def _brief(data: Mapping[str, Any]) -> list[str]:
+    """A line for the graph, one for each subtask that changed, and what needs a person."""
+    graph = data["graph"]
+    lines = [f"{graph['id']}: {graph['state']}, cursor {data['cursor']}{'' if data['changed'] else ', no change'}"]
+    for each in data.get("subtasks", ()):
+        words = [str(word) for word in (each["state"], each["phase"], each["reason"]) if word]
+        lines.append(cut(f"  {each['id']}: {cell(', '.join(words))}", width()))
+    if data.get("left"):
+        lines.append(f"  … and {data['left']} more")
+    return [*lines, *(attention(data["attention"]) if data.get("attention") else [])]
 
 
 def _headline(graph: Mapping[str, Any]) -> Iterator[str]:

@@ -46,17 +46,7 @@ def open_runtime(invocation: Invocation) -> Runtime | None:
         raise
     if place.runtime_worktree and invocation.verb.name == "graph-run" and not invocation.values.get("nested"):
         raise _nested(place)
-    parts = _Parts(place, is_writing=access == "write")
-    runtime = Runtime(
-        Path(place.root),
-        open_worktrees=parts.worktrees,
-        open_store=parts.store,
-        open_sessions=parts.sessions,
-        open_agents=parts.agents,
-        clock=SystemClock(),
-        state_dir=parts.state_dir,
-        open_config=parts.config,
-    )
+    runtime = _runtime(place, _Parts(place, is_writing=access == "write"))
     if invocation.verb.name == "graph-run" and not invocation.as_json:
         from coordinate_agents.cli.progress import progress_for_terminal
 
@@ -67,7 +57,21 @@ def open_runtime(invocation: Invocation) -> Runtime | None:
         runtime.terminal = terminal_here()
     runtime.render_screen = _render_screen
     runtime.who = invocation.who
+    runtime.tip_of = place.tip_of
     return runtime
+
+
+def _runtime(place: Place, parts: "_Parts") -> Runtime:
+    return Runtime(
+        Path(place.root),
+        open_worktrees=parts.worktrees,
+        open_store=parts.store,
+        open_sessions=parts.sessions,
+        open_agents=parts.agents,
+        clock=SystemClock(),
+        state_dir=parts.state_dir,
+        open_config=parts.config,
+    )
 
 
 def scratch_runtime(root: Path, config: "Config") -> Runtime:

@@ -55,8 +55,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class GraphCreated:
+    """`branch`: the full name of the branch that the base was named by; empty when it was none."""
+
     base: CommitId
     subtasks: int
+    branch: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,14 @@ class Worktrees(Protocol):
         """The commit that the text names in the user's repository. Raises: NOT_A_REPOSITORY, TASK_GRAPH_INVALID."""
         ...
 
+    def branch_of(self, commitish: str) -> str | None:
+        """The full name of the branch, local or remote-tracking, that the text names; None for anything else."""
+        ...
+
+    def commits_beyond(self, base: CommitId, tip: CommitId) -> int | None:
+        """How many commits the tip has that the base does not contain; None when one of them is gone."""
+        ...
+
     def check_names(self, graph: str, slugs: Sequence[str]) -> None:
         """Raise WORKTREE_CONFLICT when user branches make the Runtime's branch names impossible."""
         ...

@@ -198,6 +198,7 @@ class GraphSummary:
     """
 
     base: CommitId | None = None
+    base_branch: str = ""
     was_started: bool = False
     driver_pid: int | None = None
     driven_since: float | None = None

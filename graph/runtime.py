@@ -57,6 +57,8 @@ class Runtime:
         self.terminal: Terminal | None = None
         # Who asks, for the records of decisions and requests: the user at a command line, or an MCP client by name.
         self.who = "user"
+        # The commit of a branch by its full name; None when it is not known without git.
+        self.tip_of: Callable[[str], str | None] = lambda name: None
         self.render_screen: Callable[[bytes, int, int], Screen] | None = None
         self._open_worktrees = open_worktrees
         self._open_store = open_store

@@ -171,8 +171,8 @@ def run_state(run: TaskRun) -> RunState:
 
 def _fold_summary(summary: GraphSummary, event: Any, time: float) -> GraphSummary:
     match event:
-        case GraphCreated(base=base):
-            return replace(summary, base=base)
+        case GraphCreated(base=base, branch=branch):
+            return replace(summary, base=base, base_branch=branch)
         case GraphForgotten():
             return replace(summary, is_forgotten=True)
         case DriveStarted(pid=pid):

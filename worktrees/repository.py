@@ -88,6 +88,28 @@ def resolve(judge: Judge, commitish: str) -> CommitId:
     return result.text
 
 
+def branch_of(judge: Judge, commitish: str) -> str | None:
+    """The full name of the branch, local or remote-tracking, that the text names; None for anything else."""
+    result = judge.user_git(
+        "rev-parse",
+        "--verify",
+        "--symbolic-full-name",
+        "--end-of-options",
+        commitish,
+        git_dir=judge.facts.git_dir,
+        ok=(0, 128),
+        timeout_s=20,
+    )
+    name = result.text if result.code == 0 else ""
+    return name if name.startswith(("refs/heads/", "refs/remotes/")) else None
+
+
+def commits_beyond(judge: Judge, base: CommitId, tip: CommitId) -> int | None:
+    """How many commits the tip has that the base does not contain; None when one of them is gone."""
+    result = judge.git("rev-list", "--count", tip, f"^{base}", ok=(0, 128))
+    return int(result.text) if result.code == 0 else None
+
+
 def _ask(start: str, mark: str) -> list[str]:
     """Bare, inside, way up, shallow, format, git dir, common dir. The marks end the paths, which may hold newlines."""
     marked = [f"x{mark}", f"objects/{mark}"]

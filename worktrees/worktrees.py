@@ -105,6 +105,12 @@ class GitWorktrees:
     def resolve(self, commitish: str) -> CommitId:
         return repository.resolve(self._judge, commitish)
 
+    def branch_of(self, commitish: str) -> str | None:
+        return repository.branch_of(self._judge, commitish)
+
+    def commits_beyond(self, base: CommitId, tip: CommitId) -> int | None:
+        return repository.commits_beyond(self._judge, base, tip)
+
     def check_names(self, graph: str, slugs: Sequence[str]) -> None:
         known = ownership.recorded_slugs(self.facts, graph)
         refs.check_names(self._judge, graph, [*slugs, INTEGRATION_SLUG], known=known)

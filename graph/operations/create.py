@@ -98,13 +98,13 @@ def create_document(
         content_digest=digest,
         config=recorded_text(config, frozen=frozen, worktree_root=root),
     )
-    event = GraphCreated(base, len(graph.tasks))
+    event = GraphCreated(base, len(graph.tasks), worktrees.branch_of(graph.base) or "")
     row = runtime.store.create_graph(
         graph.id,
         stored,
         first_event=NewEvent(event_type(event), to_data(event), durable=True),
         runs=[RunRow(task.id, run_to_row(TaskRun(task.id))) for task in graph.tasks],
-        summary=summary_to_row(GraphSummary(base=base)),
+        summary=summary_to_row(GraphSummary(base=base, base_branch=event.branch)),
         now=runtime.clock.now(),
     )
     return row, True

@@ -1,7 +1,7 @@
 """graph-status: where every subtask stands, what needs a person first. Reads rows; builds no graph."""
 
 import json
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinate_agents.graph.operations.loading import pick_graph
 from coordinate_agents.graph.operations.table import Result
@@ -9,14 +9,26 @@ from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import holder
 from coordinate_agents.graph.view import status_of_rows
 
+if TYPE_CHECKING:
+    from coordinate_agents.graph.store.rows import GraphRow
+
 
 class Request(NamedTuple):
+    """`brief`: what changed after event `since`, waited for up to `wait` seconds."""
+
     graph: str | None = None
+    brief: bool = False
+    since: int | None = None
+    wait: float | None = None
 
 
 def execute(runtime: Runtime, request: Request) -> Result:
     """Raises: TASK_NOT_FOUND, INVALID_USAGE when several graphs could be meant."""
     row = pick_graph(runtime.store, request.graph)
+    if request.brief or request.since is not None or request.wait is not None:
+        from coordinate_agents.graph.operations.brief import brief
+
+        return Result(brief(runtime, row.id, since=request.since, wait_s=request.wait or 0.0))
     return Result(status_of(runtime, row.id))
 
 
@@ -26,12 +38,34 @@ def status_of(runtime: Runtime, graph: str) -> dict[str, Any]:
     # its last events.
     driver = holder(runtime.state_dir, graph)
     row = pick_graph(runtime.store, graph)
-    data = status_of_rows(row, runtime.store.runs(graph), driver=driver, now=runtime.clock.now())
+    behind = base_behind(runtime, row)
+    data = status_of_rows(row, runtime.store.runs(graph), driver=driver, now=runtime.clock.now(), base_behind=behind)
     for subtask in data["subtasks"]:
         session = subtask["session"]
         if session is not None and session["state"] == "idle" and _has_ended(runtime, session["id"]):
             session["state"] = "exited"
     return data
+
+
+def base_behind(runtime: Runtime, row: "GraphRow") -> int | None:
+    """How many commits the base's branch has by now that the base lacks; None when the base was no branch.
+
+    A branch that stands where it stood costs one small file; only one that moved is counted by git.
+    """
+    branch = json.loads(row.summary).get("base_branch") if row.summary else None
+    if not branch:
+        return None
+    tip = runtime.tip_of(branch)
+    if tip is None:
+        return None
+    if tip == row.base_commit:
+        return 0
+    from coordinate_agents.worktrees.errors import WorktreeError
+
+    try:
+        return runtime.worktrees.commits_beyond(row.base_commit, tip)
+    except WorktreeError:  # a look answers what it can, whatever state the repository is in
+        return None
 
 
 def _has_ended(runtime: Runtime, session: str) -> bool:

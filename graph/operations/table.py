@@ -340,7 +340,18 @@ VERBS: Final[tuple[Verb, ...]] = (
         is_destructive=True,
     ),
     Verb("graph-list", "list the graphs of this repository", "read", is_quick=True),
-    Verb("graph-status", "show where every subtask stands, what needs a person first", "read", (GRAPH,), is_quick=True),
+    Verb(
+        "graph-status",
+        "show where every subtask stands, what needs a person first",
+        "read",
+        (
+            GRAPH,
+            Param("brief", "few bytes: the state, a cursor, and what changed", kind="flag"),
+            Param("since", "only what changed after this cursor (brief)", kind="integer"),
+            Param("wait", "wait so long for a change, at most 25s (brief)", kind="duration"),
+        ),
+        is_quick=True,
+    ),
     Verb(
         "graph-inspect",
         "show everything known of a graph or one subtask",

@@ -1,8 +1,11 @@
-"""graph-wait: block until a graph ends, needs a person, or one subtask ended. Changes nothing.
+"""graph-wait: block until a graph ends, needs a person, or one subtask ended. Starts nothing.
 
-Also returns when nobody drives the graph and nothing would ever change: a driver that died is noticed by its lease.
+While nobody drives the graph, agents that live are waited for, and what they leave is verified: a driver that died is
+noticed by its lease. When nothing lives and nothing would ever change, that is said.
 """
 
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from typing import Any, Final
@@ -42,6 +45,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
     watch = Watch(runtime.state_dir)
     status = _status(runtime, row.id)
     driven_at = time.monotonic()
+    undriven = _Undriven(runtime, row.id)
     while True:
         exit_code = _reached(status, request.for_)
         if exit_code is not None:
@@ -49,7 +53,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
         now = time.monotonic()
         if status["graph"]["driver"] is not None:
             driven_at = now
-        elif now - driven_at >= _UNDRIVEN_S:
+        elif now - driven_at >= _UNDRIVEN_S and not undriven.may_change():
             raise _nobody_drives(row.id, request.for_, status)
         if until is not None and now >= until:
             raise _timed_out(row.id, request)
@@ -65,13 +69,49 @@ def _status(runtime: Runtime, graph: str) -> dict[str, Any]:
         return status_of_rows(row, store.runs(graph), driver=driver, now=runtime.clock.now())
 
 
+class _Undriven:
+    """What becomes of a graph that nobody drives: agents that live are waited for, an end that came is recorded.
+
+    Rule: this process only reads; graph-recover records, in a process of its own that outlives this wait. The problem
+    it would cause to write here: SQLite shares one view of the write-ahead log among all connections of a process, and
+    one that reads makes it read-only for them all.
+    """
+
+    def __init__(self, runtime: Runtime, graph: str) -> None:
+        self._runtime = runtime
+        self._graph = graph
+        self._recovery: subprocess.Popen[bytes] | None = None
+
+    def may_change(self) -> bool:
+        """Whether what is waited for can still come."""
+        if self._recovery is not None and self._recovery.poll() is None:
+            return True
+        from coordinate_agents.graph.operations import recover
+
+        outlook = recover.look(self._runtime, self._graph).outlook
+        if outlook == "due" and (self._recovery is None or self._recovery.returncode == 0):
+            words = ["graph-recover", self._graph, "--root", str(self._runtime.root), "--json"]
+            self._recovery = subprocess.Popen(
+                [sys.executable, "-P", "-m", "coordinate_agents.cli.main", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        # One that could not record it (inside an agent it may not) leaves it to others.
+        return outlook != "nothing"
+
+
 def _reached(status: dict[str, Any], what: str) -> int | None:
     """The exit code when what is waited for is there; None while it is not."""
     if what not in ("end", "attention"):
-        state = next(each["state"] for each in status["subtasks"] if each["id"] == what)
-        if state not in _ENDED:
+        found = next(each for each in status["subtasks"] if each["id"] == what)
+        if found["state"] not in _ENDED:
             return None
-        return EXIT_DONE if state == "SUCCEEDED" else EXIT_NOT_SUCCEEDED
+        own = {item["kind"] for item in status["attention"] if item["subtask"] == what}
+        if found["state"] != "SUCCEEDED" and own - {"failed"}:
+            return EXIT_NEEDS_PERSON
+        return EXIT_DONE if found["state"] == "SUCCEEDED" else EXIT_NOT_SUCCEEDED
     if what == "attention" and status["attention"]:
         return EXIT_NEEDS_PERSON
     state = status["graph"]["state"]
