@@ -16,7 +16,9 @@ def cleanup(data: Mapping[str, Any]) -> list[str]:
     words = _WOULD if data["dryRun"] else _DONE
     lines: list[str] = []
     for item in data["items"]:
-        lines += _item(item, words)
+        # Of many only those that have, or had, something to say; --json has them all.
+        if item["reason"] != "absent" or item["branchDeleted"] or len(data["items"]) == 1:
+            lines += _item(item, words)
     return [*lines, "", _counts(data, words)] if lines else ["There is no worktree."]
 
 

@@ -10,7 +10,7 @@ from coordinate_agents.graph.operations.loading import pick_subtask
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
-from coordinate_agents.worktrees.model import RESOLVE_PREFIX, branch_name
+from coordinate_agents.worktrees.model import INTEGRATION_SLUG, RESOLVE_PREFIX, branch_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,14 @@ def execute(runtime: Runtime, request: Request) -> Result:
                 "branch": branch_name(row.id, RESOLVE_PREFIX + subtask),
             }
         what = f"Subtask {subtask} of graph {row.id}"
+    if not made.get("worktree") and made.get("branch"):
+        raise GraphError(
+            "TASK_STATE_CONFLICT",
+            f"{what} has no worktree any more: it was removed.",
+            kept=f"branch {made['branch']}",
+            next=f"coordinate-agents graph-undo {row.id} {subtask or INTEGRATION_SLUG}",
+            facts={"taskId": row.id, "subtaskId": subtask},
+        )
     if not made.get("worktree"):
         raise GraphError(
             "TASK_STATE_CONFLICT",

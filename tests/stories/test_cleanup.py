@@ -82,6 +82,11 @@ def test_dirty_worktree_is_refused_with_its_files_and_the_others_go(ended: World
     again = ended.run("graph-cleanup", "plan", "--json")
     assert outcomes(again) == {"a": ("absent", "absent"), "b": ("absent", "absent"), "bad": ("refused", "dirty")}
     assert ended.run("graph-verify", "plan").code == 0
+    gone = ended.run("graph-path", "plan", "a", "--json").document["error"]
+    assert (gone["message"], gone["next"]) == (
+        "Subtask a of graph plan has no worktree any more: it was removed.",
+        "coordinate-agents graph-undo plan a",
+    )
     assert ended.user_state() == user
 
 

@@ -460,6 +460,24 @@ def test_undeletable_file_is_named_and_the_next_call_finishes(
     assert registrations(repo) == []
 
 
+@pytest.mark.parametrize("name", ["locked", "out/locked"])
+def test_folder_that_cannot_be_read_keeps_the_worktree_also_where_the_base_ignores_it(
+    trees: GitWorktrees, made: Worktree, request_: RemovalRequest, name: str
+) -> None:
+    folder = Path(made.path, name)
+    folder.mkdir(parents=True)
+    (folder / "file").write_text("x")
+    folder.chmod(0)
+    if os.access(folder, os.R_OK):
+        folder.chmod(0o755)
+        pytest.skip("root reads every folder")
+    refused = trees.remove(request_)
+    assert isinstance(refused, Refused)
+    assert (refused.reason, refused.paths) == ("unreadable", (name,))
+    subprocess.run(refused.next, shell=True, check=True)
+    assert (folder / "file").read_text() == "x"
+
+
 def test_file_system_mounted_inside_keeps_the_worktree(
     tmp_path: Path, trees: GitWorktrees, made: Worktree, request_: RemovalRequest
 ) -> None:
