@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,7 +52,24 @@ _NEXT_OF_CODE: Final[Mapping[str, str | None]] = {
 
 
 def as_graph_error(error: BaseException, argv: Sequence[str]) -> GraphError:
-    """What the exception means to a user. An unexpected one is written to a file and becomes INTERNAL_ERROR."""
+    """What the exception means to a user. An unexpected one is written to a file and becomes INTERNAL_ERROR.
+
+    Of several that ended one drive together the first is told, unless one of them is unexpected.
+    """
+    found = [_known(each) for each in _each(error)]
+    known = [each for each in found if each is not None]
+    return known[0] if len(known) == len(found) else _bug(error, argv)
+
+
+def _each(error: BaseException) -> Iterator[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        yield error
+        return
+    for inner in error.exceptions:
+        yield from _each(inner)
+
+
+def _known(error: BaseException) -> GraphError | None:
     if isinstance(error, GraphError):
         return error
     if isinstance(error, KeyboardInterrupt):
@@ -81,7 +98,7 @@ def as_graph_error(error: BaseException, argv: Sequence[str]) -> GraphError:
             kept="everything recorded before",
             next=f"ls -ld {shlex.quote(str(Path(os.fsdecode(error.filename)).parent))}",
         )
-    return _bug(error, argv)
+    return None
 
 
 def with_all_sentences(error: GraphError, *, command: str | None) -> GraphError:

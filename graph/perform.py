@@ -33,9 +33,11 @@ from coordinate_agents.graph.events import (
     BaseFixed,
     Event,
     Failure,
+    IntegrationFailed,
     SharedRecorded,
     TaskStopped,
 )
+from coordinate_agents.graph.exhaustion import failure_of_machine
 from coordinate_agents.graph.integrating import check_integration, integration_failed, merge_heads
 from coordinate_agents.graph.model import SubtaskId, slug
 from coordinate_agents.graph.ref_snapshots import put_refs
@@ -73,16 +75,24 @@ async def perform(context: Context, effect: Effect) -> Event:
                 return await (merge_heads(context) if isinstance(effect, MergeHeads) else check_integration(context))
             except (WorktreeError, SessionError) as error:
                 return integration_failed(context, error)
+            except OSError as error:
+                if (failure := failure_of_machine(error, context.graph_id)) is None:
+                    raise
+                return IntegrationFailed(failure)
         case _:
             try:
                 return await let_go(context, await _perform_task(context, effect))
             except HostDiedError as error:
-                return await _interrupted(context, effect.subtask, error)
+                return await let_go(context, await _interrupted(context, effect.subtask, error))
             except (WorktreeError, SessionError, GraphError) as error:
                 if isinstance(error, GraphError) and error.code in ENDS_THE_DRIVE:
                     raise
                 failed = AttemptFailed(effect.subtask, failure_of(error), is_final=error.code in _FINAL_CODES)
                 return await let_go(context, failed)
+            except OSError as error:
+                if (failure := failure_of_machine(error, context.graph_id)) is None:
+                    raise
+                return await let_go(context, AttemptFailed(effect.subtask, failure, is_final=True))
 
 
 async def _interrupted(context: Context, subtask: SubtaskId, error: HostDiedError) -> Event:

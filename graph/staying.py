@@ -14,7 +14,7 @@ import anyio
 from coordinate_agents.graph import machine
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
-from coordinate_agents.graph.events import AttemptFailed, Event, Failure, SessionClosed, TaskJudged
+from coordinate_agents.graph.events import AttemptFailed, Event, Failure, SessionClosed, TaskJudged, TaskStopped
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.sessions.errors import SessionError
@@ -87,7 +87,7 @@ async def close_idle(
 
 async def let_go(context: Context, outcome: Event) -> Event:
     """Close what the outcome leaves without use: the Session of an attempt that failed, one idle Session too many."""
-    if isinstance(outcome, AttemptFailed):
+    if isinstance(outcome, AttemptFailed | TaskStopped):
         return await _end_attempt(context, outcome.subtask, outcome)
     if isinstance(outcome, TaskJudged) and not outcome.accepted:
         decided = machine.decide(context.snapshot, outcome)

@@ -162,7 +162,7 @@ def _popen(
             argv, env=env, cwd=cwd, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, bufsize=0, process_group=0
         )
     except OSError as error:
-        what = f"{error.strerror}: {error.filename!s}"
+        what = f"{error.strerror}: {error.filename!s}" if error.filename else error.strerror
         raise WorktreeError("INTERNAL_ERROR", f"git {_verb(argv[1:])} could not be started: {what}") from error
     except ValueError as error:  # a NUL in an argument or the environment
         raise WorktreeError("INTERNAL_ERROR", f"git {_verb(argv[1:])} could not be started: {error}") from error

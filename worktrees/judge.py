@@ -7,6 +7,7 @@ HEAD and index, so that nothing an agent can write (configuration, hooks, attrib
 """
 
 import contextlib
+import errno
 import functools
 import os
 import secrets
@@ -178,7 +179,13 @@ class Judge:
     @contextlib.contextmanager
     def temporary_index(self) -> Iterator[str]:
         """A path for a private index that does not exist yet; removed afterwards with its lock."""
-        folder = tempfile.mkdtemp(prefix="index-", dir=Path(self.git_dir, "tmp"))
+        try:
+            folder = tempfile.mkdtemp(prefix="index-", dir=Path(self.git_dir, "tmp"))
+        except OSError as error:
+            if error.errno not in (errno.EROFS, errno.EACCES):
+                raise
+            # To look at a state that cannot be written: as private, in the system's own folder for such files.
+            folder = tempfile.mkdtemp(prefix="coordinate-agents-index-")
         try:
             yield str(Path(folder, "index"))
         finally:
@@ -298,7 +305,9 @@ class Judge:
             for name, text in self._fixed_files().items():
                 ensure_text(Path(self.git_dir, name), text)
             for name in ("config.worktree", "info/attributes", "info/exclude", "info/grafts", "commondir"):
-                Path(self.git_dir, name).unlink(missing_ok=True)
+                # Where nothing can be written, taking away what is not there is refused too; looking must work.
+                if os.path.lexists(Path(self.git_dir, name)):
+                    Path(self.git_dir, name).unlink(missing_ok=True)
             self._seen = tuple(_fingerprint(Path(self.git_dir, name)) for name in names)
 
     def _sweep(self) -> None:

@@ -39,3 +39,15 @@ def test_a_place_that_cannot_be_written_is_no_bug_of_ours(number: int) -> None:
         "/repo/.git/a b/judge cannot be read or written: no.",
     )
     assert found.next == "ls -ld '/repo/.git/a b'"
+
+
+def test_what_ended_a_drive_from_inside_its_tasks_is_told_and_not_called_a_bug() -> None:
+    """Before, a disk that was full as a step ended was INTERNAL_ERROR: ExceptionGroup."""
+    full = GraphError("DISK_FULL", "full")
+    found = failures.as_graph_error(ExceptionGroup("x", [ExceptionGroup("y", [full, OSError(28, "full")])]), ["v"])
+    assert found is full
+
+
+def test_a_bug_among_what_ended_a_drive_is_a_bug(isolation: object) -> None:
+    errors = ExceptionGroup("x", [GraphError("DISK_FULL", "full"), ValueError("wrong")])
+    assert failures.as_graph_error(errors, ["v"]).code == "INTERNAL_ERROR"
