@@ -7,16 +7,10 @@ this server; the call waits for it at most `LONGEST_S` and then says that it goe
 again in short slices, so that a cancelled call leaves its thread soon. A cancelled call ends nothing but itself.
 """
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from functools import partial
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import anyio
 import anyio.to_thread
@@ -25,7 +19,7 @@ from anyio.abc import TaskGroup
 from coordinate_agents.cli.execute import answer
 from coordinate_agents.cli.invocation import Invocation
 from coordinate_agents.cli.mcp import resources
-from coordinate_agents.cli.mcp.child import request_bytes
+from coordinate_agents.cli.mcp.processes import Document, Underway, failed_document, run_apart
 from coordinate_agents.cli.mcp.tools import waits_by
 from coordinate_agents.graph.errors import GraphError
 
@@ -34,29 +28,17 @@ LONGEST_S: Final = 25.0
 # A cancelled wait leaves its thread after so long; shorter, and graph-wait could not tell that nobody drives (3 s).
 SLICE_S: Final = 5.0
 PROGRESS_EVERY_S: Final = 2.0
-MAX_LOOKS: Final = 32
+MAX_LOOKS: Final = 16
+MAX_WAITS: Final = 48
 MAX_UNDERWAY: Final = 64
 # Results that were ready after their call had ended, kept for whoever asks.
 MAX_KEPT: Final = 32
-_TAIL_BYTES: Final = 2000
 _EVENTS: Final = "graph-events"
 # Of these it can be told from an answer whether the wait came to its end.
 _IN_SLICES: Final = frozenset({"graph-wait", "session-read"})
 
-Document = dict[str, Any]
 # Told now and then while a call waits: the seconds so far, and of how many.
 Tell = Callable[[float, float], Awaitable[None]]
-
-
-@dataclass(slots=True)
-class Underway:
-    """A call in a process of its own. `outcome` is set with `ended`: its document and exit code."""
-
-    id: str
-    invocation: Invocation
-    ended: anyio.Event = field(default_factory=anyio.Event)
-    outcome: tuple[Document, int] | None = None
-    process: subprocess.Popen[bytes] | None = None
 
 
 class Calls:
@@ -67,6 +49,8 @@ class Calls:
         self._folder = folder
         self._longest_s = longest_s
         self._looks = anyio.CapacityLimiter(MAX_LOOKS)
+        # Of their own: however many calls wait, a look finds a thread.
+        self._waits = anyio.CapacityLimiter(MAX_WAITS)
         self._processes = anyio.CapacityLimiter(MAX_UNDERWAY)
         self._count = 0
         self.underway: dict[str, Underway] = {}
@@ -79,8 +63,10 @@ class Calls:
             return await self.look(invocation)
         return await self._in_slices(invocation, tell)
 
-    async def look(self, invocation: Invocation) -> tuple[Document, int]:
-        return await anyio.to_thread.run_sync(answer, invocation, abandon_on_cancel=True, limiter=self._looks)
+    async def look(self, invocation: Invocation, threads: anyio.CapacityLimiter | None = None) -> tuple[Document, int]:
+        """The answer from a worker thread; `threads`: those that may be used, by default those for looking."""
+        limiter = threads or self._looks
+        return await anyio.to_thread.run_sync(answer, invocation, abandon_on_cancel=True, limiter=limiter)
 
     # --- waiting
 
@@ -94,12 +80,12 @@ class Calls:
         if asked is None or (wait.name == "wait" and asked > self._longest_s):
             return await self.look(invocation)
         if invocation.verb.name not in _IN_SLICES:
-            return await self.look(_with(invocation, wait.field, min(asked, self._longest_s)))
+            return await self.look(_with(invocation, wait.field, min(asked, self._longest_s)), self._waits)
         begun = time.monotonic()
         whole = min(asked, self._longest_s)
         while True:
             left = max(0.0, whole - (time.monotonic() - begun))
-            document, code = await self.look(_with(invocation, wait.field, min(left, SLICE_S)))
+            document, code = await self.look(_with(invocation, wait.field, min(left, SLICE_S)), self._waits)
             waited = time.monotonic() - begun
             if _is_answered(document) or waited >= whole:
                 break
@@ -145,7 +131,7 @@ class Calls:
         return call.outcome
 
     async def _run(self, call: Underway, stdin: bytes | None) -> None:
-        work = partial(_run_child, call, stdin, self._folder)
+        work = partial(run_apart, call, stdin, self._folder)
         try:
             call.outcome = await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._processes)
         except OSError as error:
@@ -177,14 +163,6 @@ class Calls:
         return {"ok": True, "command": invocation.verb.name, "data": data}
 
 
-def failed_document(error: GraphError, command: str) -> tuple[Document, int]:
-    """The error as every call answers it."""
-    from coordinate_agents.cli import failures
-
-    error = failures.with_all_sentences(error, command=command)
-    return {"ok": False, "command": command, "error": failures.to_json(error)}, error.exit_code
-
-
 def _with(invocation: Invocation, name: str, value: Any) -> Invocation:
     return invocation._replace(values={**invocation.values, name: value})
 
@@ -195,51 +173,3 @@ def _is_answered(document: Document) -> bool:
         return bool(document["error"]["code"] != "WAIT_TIMED_OUT")
     data = document["data"]
     return "nextCursor" not in data or bool(data["output"] or data["ended"] or data["droppedBytes"])
-
-
-def _run_child(call: Underway, stdin: bytes | None, folder: str) -> tuple[Document, int]:
-    """Start the process and wait for its end. Its files have no names: nothing is left, whoever dies."""
-    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        asked.write(request_bytes(call.invocation))
-        asked.seek(0)
-        number = asked.fileno()
-        with _standard_input(stdin) as source:
-            call.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "coordinate_agents.cli.mcp.child", str(number)],
-                stdin=source,
-                stdout=out,
-                stderr=err,
-                cwd=folder,
-                env={**os.environ, "PWD": folder},
-                pass_fds=(number,),
-                start_new_session=True,
-            )
-        code = call.process.wait()
-        out.seek(0)
-        try:
-            answered = json.load(out)
-        except ValueError:
-            return _no_answer(call.invocation, code, err)
-    return answered["document"], answered["code"]
-
-
-def _standard_input(text: bytes | None) -> IO[bytes]:
-    if text is None:
-        return open(os.devnull, "rb")  # noqa: PTH123 (a device)
-    file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by the caller)
-    file.write(text)
-    file.seek(0)
-    return file
-
-
-def _no_answer(invocation: Invocation, code: int, err: IO[bytes]) -> tuple[Document, int]:
-    err.seek(max(0, err.seek(0, os.SEEK_END) - _TAIL_BYTES))
-    how = f"signal {-code}" if code < 0 else f"exit code {code}"
-    error = GraphError(
-        "INTERNAL_ERROR",
-        f"The process that carried {invocation.verb.name} out ended with {how} before it answered.",
-        kept="everything recorded before",
-        next="coordinate-agents graph-status",
-        facts={"tail": err.read().decode("utf-8", "replace")},
-    )
-    return failed_document(error, invocation.verb.name)

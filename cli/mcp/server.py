@@ -21,8 +21,9 @@ from mcp.shared.exceptions import MCPError
 from coordinate_agents.cli.discover import discover
 from coordinate_agents.cli.invocation import Invocation
 from coordinate_agents.cli.mcp import arguments, resources
-from coordinate_agents.cli.mcp.calls import Calls, Document, Tell, failed_document
+from coordinate_agents.cli.mcp.calls import Calls, Tell
 from coordinate_agents.cli.mcp.paging import DEFAULT_BYTES, Page, bounded
+from coordinate_agents.cli.mcp.processes import Document, failed_document
 from coordinate_agents.cli.mcp.tools import Tool, all_tools, tools
 from coordinate_agents.cli.mcp.transport import Wire, leave
 from coordinate_agents.graph.errors import GraphError

@@ -109,6 +109,15 @@ def test_a_look_is_answered_while_a_wait_and_a_close_are_under_way(world: World,
     assert {each["message"] for each in told} == {"session-close is under way"}
 
 
+def test_a_look_finds_a_thread_however_many_calls_wait(world: World, client: McpClient) -> None:
+    _start(world, client)
+    waits = [client.begin("graph_wait", taskId="plan") for _ in range(60)]
+    assert client.data("graph_status", taskId="plan")["graph"]["state"] == "RUNNING"
+    assert not any(client.has_answered(each) for each in waits)
+    world.release("a")
+    assert {client.result(each)["structuredContent"]["data"]["graph"]["state"] for each in waits} == {"SUCCEEDED"}
+
+
 def test_a_cancelled_call_ends_alone_and_its_session_lives(world: World, client: McpClient) -> None:
     """MC-03: a client's time-out."""
     _start(world, client)
