@@ -321,3 +321,14 @@ def test_forgotten_graph_leaves_the_list_and_its_output_goes_while_its_record_st
     assert last["onlyHere"] == 0, "the integration's branch holds every commit"
     assert git(world.root, "for-each-ref", "refs/coordinate-agents/plan") == ""
     assert world.user_state() == before
+
+
+def test_approved_graph_is_cleaned_without_a_further_word(world: World) -> None:
+    plan = world.graph("subtasks: [{id: a, spec: x}]\n")
+    assert world.run("graph-run", plan, "--integrate").code == 0
+    approved = world.run("graph-review", "plan", "--decision", "REVIEW_APPROVED", "--json")
+    assert approved.code == 0, str(approved)
+    done = world.run("graph-cleanup", "plan", "--all", "--json")
+    assert outcomes(done) == {"a": ("removed", None), "integration": ("removed", None)}
+    assert world.status("plan")["graph"]["state"] == "APPROVED"
+    assert list(world.worktrees.glob("*")) == []
