@@ -19,9 +19,11 @@ from coordinate_agents.graph.operations.loading import pick_graph, require_subta
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
-from coordinate_agents.graph.store.lease import holder
+from coordinate_agents.graph.store.lease import holder, take_over
 from coordinate_agents.graph.store.rows import GraphRow
 
+# Half of it for a polite end; a driver in order needs well under a second to leave.
+_TAKE_OVER_S: Final = 20.0
 _DOCUMENT_SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
@@ -37,6 +39,7 @@ class Request:
     on_input: str | None = None
     deadline: float | None = None
     stop_on_exit: bool = False
+    take_over: bool = False
     nested: bool = False
     worktree_root: str | None = None
 
@@ -45,6 +48,8 @@ def execute(runtime: Runtime, request: Request) -> Result:
     row = _graph(runtime, request)
     if request.until is not None:
         require_subtask(row, request.until)
+    if request.take_over:
+        take_over(runtime.state_dir, row.id, bound_s=_TAKE_OVER_S)
     if request.detach:
         return _detached(runtime, row, request)
     is_ci = os.environ.get("CI") == "true"

@@ -145,6 +145,7 @@ VERBS: Final[tuple[Verb, ...]] = (
             ),
             Param("deadline", "stop everything after this time", kind="duration"),
             Param("stop-on-exit", "close the agents when this command ends", kind="flag"),
+            Param("take-over", "first end the process that drives the graph, though it be stopped", kind="flag"),
             Param("nested", "allow this inside a subtask of another run", kind="flag"),
             WORKTREE_ROOT,
         ),

@@ -1,0 +1,87 @@
+"""A driver that is stopped (SIGSTOP) is named, not replaced; a clock that jumps changes nothing that was recorded."""
+
+import subprocess
+
+import psutil
+import pytest
+from crashes import PLAIN
+from world import PROGRAM, RUN_LIMIT_S, World
+
+pytestmark = pytest.mark.story
+
+# The command line on a machine whose clock is off by so many seconds.
+_SHIFTED = """
+import sys, time
+from coordinate_agents.cli import wiring
+shift = float(sys.argv.pop(1))
+wiring.SystemClock.now = lambda self: time.time() + shift
+sys.argv[0] = "coordinate-agents"
+from coordinate_agents.cli.main import main
+sys.exit(main())
+"""
+
+
+def test_a_suspended_driver_is_named_and_nobody_drives_beside_it(world: World) -> None:
+    plan, before = world.graph(PLAIN.plan), world.user_state()
+    world.hold("a")
+    driver = world.start("graph-run", plan)
+    world.wait_for_start("a")
+    psutil.Process(driver.pid).suspend()
+    second = world.run("graph-run", plan)
+    assert second.code == 1, str(second)
+    lines = second.err.splitlines()
+    assert lines[0].startswith(f"LEASE_HELD: Graph plan is driven by process {driver.pid} (graph-run) since "), lines
+    assert lines[0].endswith("; that process is stopped, not dead."), lines
+    assert lines[2] == f"Next: kill -CONT {driver.pid}", lines
+    assert world.status("plan")["graph"]["driver"]["pid"] == driver.pid
+    assert world.run("graph-verify", "plan").code == 0
+    world.release("a")
+    psutil.Process(driver.pid).resume()
+    assert driver.wait(60) == 0, world.said()
+    assert [line[:2] for line in world.log_lines()] == [["start", "a"], ["end", "a"], ["start", "b"], ["end", "b"]]
+    assert world.user_state() == before
+    world.assert_nothing_left("plan")
+
+
+def test_take_over_ends_a_suspended_driver_and_goes_on_with_its_agents(world: World) -> None:
+    plan, before = world.graph(PLAIN.plan), world.user_state()
+    world.hold("a")
+    driver = world.start("graph-run", plan)
+    world.wait_for_start("a")
+    psutil.Process(driver.pid).suspend()
+    second = world.start("graph-run", plan, "--take-over")
+    assert driver.wait(60) != 0
+    world.release("a")
+    assert second.wait(60) == 0, world.said()
+    assert [line[:2] for line in world.log_lines()] == [["start", "a"], ["end", "a"], ["start", "b"], ["end", "b"]]
+    assert world.user_state() == before
+    world.assert_nothing_left("plan")
+
+
+def test_a_clock_that_jumps_back_and_forth_between_drives_changes_no_order_and_no_lease(world: World) -> None:
+    plan = world.graph(PLAIN.plan)
+    world.hold("a")
+    first = world.start("graph-run", plan)
+    world.wait_for_start("a")
+    first.kill()
+    first.wait(30)
+    for shift, name in ((-86_400.0, "a"), (+7 * 86_400.0, "b")):
+        world.hold("b")
+        argv = [str(PROGRAM.parent / "python"), "-c", _SHIFTED, str(shift), "graph-run", str(plan)]
+        driver = subprocess.Popen(argv, cwd=world.root, env=world.environment, stdin=subprocess.DEVNULL)
+        if name == "a":
+            world.release("a")
+            world.wait_for_start("b")
+            driver.kill()
+        else:
+            world.release("b")
+        assert driver.wait(RUN_LIMIT_S) in (0, -9)
+    last = world.run("graph-run", plan, "--integrate")
+    assert last.code == 0, str(last)
+    assert [line[:2] for line in world.log_lines()] == [["start", "a"], ["end", "a"], ["start", "b"], ["end", "b"]]
+    events = world.run("graph-events", "plan", "--json").data["events"]
+    assert [event["seq"] for event in events] == sorted(event["seq"] for event in events)
+    elapsed = [item["elapsedS"] for item in world.status("plan")["subtasks"]]
+    assert all(seconds is None or seconds >= 0 for seconds in elapsed), elapsed
+    assert world.run("graph-verify", "plan", "--json").data["holds"]
+    world.assert_nothing_left("plan")
