@@ -37,7 +37,10 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What one attempt is about. `checks` are all that will run on the result; `commit_by` is resolved, never None."""
+    """What one attempt is about. `checks` are all that will run on the result; `commit_by` is resolved, never None.
+
+    `found`: what an earlier attempt left in the worktree, in the Runtime's words.
+    """
 
     graph: TaskGraph
     task: Task
@@ -46,6 +49,7 @@ class Assignment:
     commit_by: CommitBy
     checks: tuple[Check, ...] = ()
     delivered: tuple[Delivered, ...] = ()
+    found: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ def first_prompt(assignment: Assignment, *, nonce: str, said: str = "", rework: 
         _section("What the person who runs this adds", words_of_person(said, nonce=nonce) if said else ""),
         _delivered(assignment.delivered, nonce),
         _section("What was done already, and has to be changed", _rework(assignment, rework, nonce) if rework else ""),
-        _section("Where you work", _place(assignment)),
+        _section("Where you work", f"{_place(assignment)} {assignment.found}"),
         _section("How your work is judged", _judgement(assignment)),
         _section("How to finish", _finish(assignment)),
     ]

@@ -1,7 +1,10 @@
 """Gather what one turn's prompt says, from the record; `prompt` writes the text."""
 
+from dataclasses import replace
+
 from coordinate_agents.graph.agents import agent_for
 from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.examining import examine_request
 from coordinate_agents.graph.model import CommitBy, slug
 from coordinate_agents.graph.prompt import (
     Assignment,
@@ -13,15 +16,19 @@ from coordinate_agents.graph.prompt import (
     told_prompt,
 )
 from coordinate_agents.graph.snapshot import TaskRun
+from coordinate_agents.graph.text import counted
 from coordinate_agents.worktrees.model import branch_name
 
 
-def prompt_of(context: Context, run: TaskRun, *, commit_by: CommitBy, nonce: str, continues: bool) -> str:
+def prompt_of(
+    context: Context, run: TaskRun, *, commit_by: CommitBy, nonce: str, continues: bool, found: str = ""
+) -> str:
     """The prompt of the turn that was recorded last: the assignment, the turn after a refusal, or a person's words.
 
-    `continues`: the agent knows the turns before; else a person's words come with the whole assignment.
+    `continues`: the agent knows the turns before; else a person's words come with the whole assignment, and with what
+    was `found` in the worktree.
     """
-    assignment, feedback = assignment_of(context, run, commit_by), run.feedback
+    assignment, feedback = replace(assignment_of(context, run, commit_by), found=found), run.feedback
     if run.is_told and continues:
         tell = review_prompt if run.review and run.review in feedback else told_prompt
         return tell(assignment, feedback, nonce=nonce)
@@ -33,6 +40,19 @@ def prompt_of(context: Context, run: TaskRun, *, commit_by: CommitBy, nonce: str
     if run.evidence is None or not run.evidence.reasons:
         return fix_prompt(assignment, feedback.splitlines(), nonce=nonce)
     return fix_prompt(assignment, run.evidence.reasons, run.evidence.checks, nonce=nonce)
+
+
+async def found_words(context: Context, run: TaskRun) -> str:
+    """What an earlier attempt, or a person, left in the worktree: nothing of it was removed. Empty for nothing."""
+    if run.attempt <= 1 or run.worktree is None:
+        return ""
+    seen = await context.call(context.worktrees.examine, examine_request(context, run))
+    parts = []
+    if seen.commit_count and seen.head != run.base:
+        parts.append(f"{counted(seen.commit_count, 'commit')} of an earlier attempt")
+    if seen.dirty_count:
+        parts.append(f"{counted(seen.dirty_count, 'path')} with changes that nobody committed")
+    return f"It already holds {' and '.join(parts)}: look at them first, and lose none of it unseen." if parts else ""
 
 
 def assignment_of(context: Context, run: TaskRun, commit_by: CommitBy) -> Assignment:

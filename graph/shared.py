@@ -86,6 +86,26 @@ def recorded_refs(context: Context) -> Mapping[str, CommitId]:
     return wanted
 
 
+async def settle_refs(context: Context) -> tuple[str, ...]:
+    """Set back the branches of finished subtasks that were deleted or rewritten while nobody drove; their names.
+
+    Before anything starts: it would be blamed on whoever is verified next. Strange tips are kept by pins.
+    """
+    wanted = recorded_refs(context)
+    if not wanted:
+        return ()
+    found = await context.call(context.worktrees.runtime_refs, context.graph_id)
+    damaged = {}
+    for name, commit in wanted.items():
+        tip = found.get(name)
+        if tip == commit:
+            continue
+        # One that moved forward holds more work, and is left.
+        if tip is None or len(await context.call(context.worktrees.contains, tip, [commit])):
+            damaged[name] = commit
+    return await context.call(context.worktrees.restore_refs, damaged) if damaged else ()
+
+
 async def repair_refs(context: Context, subtask: SubtaskId, found: Mapping[str, CommitId]) -> tuple[str, ...]:
     """Restore Runtime refs of other finished subtasks; returns the names that `subtask` is to be blamed for.
 

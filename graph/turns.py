@@ -22,7 +22,7 @@ from coordinate_agents.graph.events import (
 from coordinate_agents.graph.examining import examine_request
 from coordinate_agents.graph.machine import TURN_OVER
 from coordinate_agents.graph.model import SubtaskId, slug
-from coordinate_agents.graph.prompting import commit_by_of, prompt_of
+from coordinate_agents.graph.prompting import commit_by_of, found_words, prompt_of
 from coordinate_agents.graph.snapshot import INTERRUPTED, LIMIT_CODES, TaskRun
 from coordinate_agents.graph.staying import can_take_turn, require_closed
 from coordinate_agents.graph.watching import Watch
@@ -169,6 +169,7 @@ async def _new_process(context: Context, effect: OpenSession, run: TaskRun, agen
             commit_by=commit_by_of(context, run, agent.commit_by),
             nonce=marker[:12],
             continues=continues,
+            found=await found_words(context, run) if effect.turn == 0 else "",
         ),
         cwd=worktree.path,
         root=context.worktrees.facts.root,

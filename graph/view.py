@@ -419,7 +419,11 @@ def _graph_attention(
     failure = integration.get("failure")
     if integration.get("state") == "failed" and failure:
         following = failure.get("next") or f"{PROGRAM} graph-inspect {graph} --part failure"
-        yield _item(None, _kind(failure), f"integration: {failure['message']}", None, following)
+        if failure["code"] == "SHARED_STATE_CHANGED" and not changes:
+            # A person has accepted that state since, or it was put back.
+            yield _item(None, "failed", "integration: not tried again yet", None, f"{PROGRAM} graph-integrate {graph}")
+        else:
+            yield _item(None, _kind(failure), f"integration: {failure['message']}", None, following)
     if _review_state(runs, summary) == "open":
         review = summary["review"]
         question = f"the integrated commit {review['commit'][:12]} waits for a decision"

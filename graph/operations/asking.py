@@ -4,18 +4,20 @@ Either way the same function decides, so that a verb means the same with and wit
 comes back as the error that it was, with its code and its next step.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import anyio
 
 from coordinate_agents.graph.engine import DriveOptions, Engine
 from coordinate_agents.graph.errors import CODES, GraphError
+from coordinate_agents.graph.events import Event
 from coordinate_agents.graph.operations.driving import open_context
 from coordinate_agents.graph.operations.serving import Serve
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import Lease, holder
 from coordinate_agents.graph.store.requests import ANSWER_TIMEOUT_S, submit
+from coordinate_agents.graph.store.rows import RequestResult
 
 # A driver may come between the question who drives and the lease; it is then asked instead.
 _TRIES: Final = 3
@@ -51,7 +53,22 @@ def ask_or_do(
 
 
 def do_alone(runtime: Runtime, graph: str, verb: str, act: Callable[[Engine], Awaitable[T]]) -> T:
-    """Let the act record events under the lease of this process; nothing is started. Raises: LEASE_HELD."""
+    """Let the act record events under the lease of this process; nothing is started. Raises: LEASE_HELD.
+
+    It is tried first without one: an act that finds nothing to do changes nothing, not even the lease's generation.
+    """
+
+    async def look() -> T:
+        return await act(_Looking(open_context(runtime, graph, -1, needs="records"), DriveOptions(only_look=True)))
+
+    try:
+        return anyio.run(look)
+    except _WouldRecord:
+        return with_lease(runtime, graph, verb, act)
+
+
+def with_lease(runtime: Runtime, graph: str, verb: str, act: Callable[[Engine], Awaitable[T]]) -> T:
+    """The same for what acts on the world before it records. Raises: LEASE_HELD."""
     lease = Lease.acquire(runtime.store, graph, purpose=verb)
 
     async def carry_out() -> T:
@@ -62,6 +79,17 @@ def do_alone(runtime: Runtime, graph: str, verb: str, act: Callable[[Engine], Aw
         return anyio.run(carry_out)
     finally:
         lease.release()
+
+
+class _WouldRecord(Exception):
+    """The act has something to record."""
+
+
+class _Looking(Engine):
+    """An engine that records nothing."""
+
+    def apply_all(self, events: Sequence[Event], *, results: Sequence[RequestResult] = ()) -> None:
+        raise _WouldRecord
 
 
 def by_driver_or_lease(
@@ -81,7 +109,7 @@ def under_lease(runtime: Runtime, graph: str, kind: str, asked: Mapping[str, Any
     async def alone(engine: Engine) -> dict[str, Any]:
         return await serve(engine.context, asked)
 
-    return do_alone(runtime, graph, f"graph-{kind}", alone)
+    return with_lease(runtime, graph, f"graph-{kind}", alone)
 
 
 def unanswered(runtime: Runtime, graph: str, what: str, waited_s: float) -> GraphError:

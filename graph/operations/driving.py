@@ -30,6 +30,7 @@ from coordinate_agents.graph.operations.loading import load_snapshot
 from coordinate_agents.graph.operations.recorded import recorded_config
 from coordinate_agents.graph.operations.serving import serve_requests
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.shared import settle_refs
 from coordinate_agents.graph.snapshot import Snapshot, TaskRun
 from coordinate_agents.graph.staying import close_idle
 from coordinate_agents.graph.stopping import stop_all
@@ -179,6 +180,8 @@ async def _begin(engine: Engine, holds: Holds, *, retry_failed: bool) -> None:
     """Recover what an earlier driver left, then make ready what was interrupted (or failed, when asked)."""
     context = engine.context
     engine.apply(DriveStarted(os.getpid()))
+    if not recovery.unfinished(context.snapshot):  # else what runs may have done it, and its verification says so
+        await settle_refs(context)
     for run, facts in await look_at_running(context):
         if context.run(run.id).state != "running":
             continue  # stopped on request while it was looked at

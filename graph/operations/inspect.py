@@ -79,6 +79,7 @@ def _graph_part(
             "document": json.loads(row.document),
             "config": json.loads(row.config) if row.config else None,
             "sharedChanges": list(snapshot.summary.shared_changes),
+            "sharedFingerprint": snapshot.summary.shared_fingerprint,
             "endedReason": snapshot.summary.ended_reason,
             "stateDir": str(runtime.state_dir),
         }

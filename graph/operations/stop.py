@@ -7,7 +7,7 @@ from typing import Any
 from coordinate_agents.graph.engine import Engine
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.model import SubtaskId
-from coordinate_agents.graph.operations.asking import ask_or_do, do_alone
+from coordinate_agents.graph.operations.asking import ask_or_do, with_lease
 from coordinate_agents.graph.operations.loading import load_snapshot, pick_subtask
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
@@ -46,7 +46,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
         async def stop(engine: Engine) -> Mapping[SubtaskId, SessionError]:
             return await stop_all(engine.context, reason=reason, only=SubtaskId(subtask) if subtask else None)
 
-        refused = do_alone(runtime, row.id, "graph-stop", stop)
+        refused = with_lease(runtime, row.id, "graph-stop", stop)
         if refused:
             raise _not_stopped(row.id, refused)
         return {}

@@ -6,6 +6,7 @@ from typing import Any
 
 from coordinate_agents.graph import certificate
 from coordinate_agents.graph.errors import EXIT_DONE, EXIT_NOT_SUCCEEDED, GraphError
+from coordinate_agents.graph.evidence import NEVER_WAIVED
 from coordinate_agents.graph.operations.loading import load_snapshot, pick_graph
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
@@ -28,7 +29,16 @@ def execute(runtime: Runtime, request: Request) -> Result:
     items: list[dict[str, Any]] = []
     for run in sorted(found, key=lambda run: run.id):
         problems = list(_problems(runtime, blobs, run, certificates))
-        items.append({"subtask": run.id, "commit": run.verified_commit, "holds": not problems, "problems": problems})
+        waived = [each.what for each in run.evidence.waivers] if run.evidence is not None else []
+        items.append(
+            {
+                "subtask": run.id,
+                "commit": run.verified_commit,
+                "holds": not problems,
+                "problems": problems,
+                "waivers": waived,
+            }
+        )
     wrong = list(certificate.links(certificates))
     holds = not wrong and all(item["holds"] for item in items)
     data = {"graph": {"id": row.id}, "holds": holds, "certificates": items, "chain": wrong}
@@ -47,6 +57,7 @@ def _problems(
         yield str(error)
         return
     certificates.append(certificate.Certificate(text, run.certificate))
+    yield from _unexcused(statement)
     worktrees = runtime.worktrees
     if statement.head != run.verified_commit:
         yield f"the record names {run.verified_commit}, the certificate {statement.head}"
@@ -59,3 +70,14 @@ def _problems(
         yield f"the tree of {statement.head[:12]} is not {statement.tree[:12]}"
     if certificate.changed_of(worktrees.changed(statement.base, statement.head)) != statement.changed:
         yield "the changed paths are not those that were certified"
+
+
+def _unexcused(statement: certificate.Statement) -> Iterator[str]:
+    """A failure that nobody accepted, or that nobody may accept."""
+    waived = {each.what for each in statement.waivers}
+    for check in statement.checks:
+        if check.outcome != "passed" and f"check:{check.name}" not in waived:
+            yield f"check {check.name} {check.outcome}, and nobody accepted that"
+    for fact in statement.facts:
+        if fact.outcome == "failed" or (fact.outcome == "waived" and fact.name in NEVER_WAIVED):
+            yield f"fact {fact.name}: {fact.message}"
