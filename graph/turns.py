@@ -201,7 +201,8 @@ async def await_turn(context: Context, subtask: SubtaskId) -> Event:
     crash_point("turn.seen")
     if isinstance(end, TurnFacts):
         return await _stays(context, run, agent, watch, end)
-    cause = watch.cause or end.cause
+    # Only between two turns does a host close what is unused: this one was over, and its driver died before it said so.
+    cause = watch.cause or ("submitted" if end.cause == "unused" else end.cause)
     has_failed = cause not in TURN_OVER and (cause != "exit" or end.exit_code != 0)
     if not has_failed:
         await watch.take_slot()
