@@ -58,6 +58,9 @@ def _graph(data: Mapping[str, Any]) -> Iterator[str]:
         rows.append(("state folder", data["stateDir"]))
         rows.append(("ended", data["endedReason"]))
         rows.append(("shared git state", listed(data["sharedChanges"]) if data["sharedChanges"] else None))
+        if data["sharedFingerprint"]:
+            accept = f"graph-resume {data['graph']['id']} --accept-shared {data['sharedFingerprint']}"
+            rows.append(("accept it with", f"coordinate-agents {accept}"))
     yield from table([row for row in rows if row[1] is not None], indent="  ")
     integration = data.get("integration")
     if integration:

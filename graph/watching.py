@@ -321,6 +321,8 @@ class Watch:
         if not self._is_typed():
             return True
         while self._context.run(self._subtask).delivered in ("", "false"):
+            while self._phase == "held":  # a person works there: nothing is typed
+                await self._context.next_change()
             if not await self._until_ready():
                 await self._end("not-ready", f"it was not ready after {READY_BOUND_S:g} s")
                 return False

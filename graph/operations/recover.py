@@ -12,6 +12,7 @@ import anyio
 
 from coordinate_agents.graph import recovery
 from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.effects import AwaitTurn
 from coordinate_agents.graph.engine import DriveOptions, Engine
 from coordinate_agents.graph.errors import EXIT_DONE, EXIT_INTERRUPTED, GraphError
 from coordinate_agents.graph.model import SubtaskId
@@ -24,6 +25,8 @@ from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.graph.store.lease import holder
+from coordinate_agents.graph.turns import resolve_agent
+from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import SessionFacts, SessionId
 
 Outlook = Literal["due", "alive", "nothing"]
@@ -96,15 +99,28 @@ def carry_out(runtime: Runtime, graph: str, only: SubtaskId | None = None) -> En
 
 
 def _decide(engine: Engine, run: TaskRun, facts: SessionFacts | None) -> None:
-    if facts is not None and facts.liveness not in _ALIVE:
-        engine.found_ended(run.id)
-    match recovery.decide_record(run, facts):
+    match _decision(engine.context, run, facts):
         case recovery.GoOn(effect=effect):
+            engine.found_ended(run.id)
             engine.start(effect)
         case recovery.Record(event=event):
+            engine.found_ended(run.id)
             engine.apply(event)
         case recovery.Leave():
             return
+
+
+def _decision(context: Context, run: TaskRun, facts: SessionFacts | None) -> recovery.Decision:
+    """What is to be recorded of it. A program that stays has come to its turn's end when it submitted."""
+    is_at_work = facts is not None and facts.liveness == "live" and run.stage == "turn" and not run.is_held
+    if is_at_work and run.session is not None and context.agents.has_submitted(SessionId(run.session)):
+        try:
+            stays = resolve_agent(context, run).mode == "interactive"
+        except SessionError:
+            stays = False
+        if stays:
+            return recovery.GoOn(AwaitTurn(run.id))
+    return recovery.decide_record(run, facts)
 
 
 async def _look(runtime: Runtime, graph: str, only: SubtaskId | None) -> Look:
@@ -120,7 +136,7 @@ async def _look(runtime: Runtime, graph: str, only: SubtaskId | None) -> Look:
         facts = (
             await context.sessions.look(SessionId(run.session)) if recovery.needs_look(run) and run.session else None
         )
-        decision = recovery.decide_record(run, facts)
+        decision = _decision(context, run, facts)
         if isinstance(decision, recovery.Leave):
             left[subtask] = decision.reason
             if facts is not None and facts.liveness in _ALIVE:
