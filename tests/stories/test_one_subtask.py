@@ -3,6 +3,7 @@
 import os
 import signal
 import sqlite3
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -285,3 +286,41 @@ def test_a_dependent_is_built_on_the_verified_commit_though_branch_and_worktree_
     git(world.root, "branch", "-D", "coordinate-agents/plan/a")
     assert world.run("graph-run", "plan").code == 0
     assert _item(world, "b")["base"] == verified
+
+
+_CHAT = r"""
+import os, subprocess, tty
+tty.setraw(0)
+os.write(1, b"> ")
+words, turns = b"", 0
+while data := os.read(0, 65536):
+    words += data
+    if not words.endswith(b"\r"):
+        continue
+    turns += 1
+    with open(os.environ["FAKE_LOG"], "ab") as log:
+        log.write(b"turn %d %s\n" % (turns, b"tabs" if b"use tabs" in words else b"prompt"))
+    words = b""
+    os.write(1, b"got it\r\n> ")
+    if turns == 2:
+        subprocess.run("echo x > made; git add -A; git commit -qm made", shell=True, check=True)
+        with open(os.environ["COORDINATE_AGENTS_SUBMIT_FILE"], "w") as summary:
+            summary.write("done")
+"""
+
+
+def test_words_to_a_program_that_reads_its_terminal_are_typed_now(world: World) -> None:
+    chat = world.place / "chat.py"
+    chat.write_text(f"#!{sys.executable}\n{_CHAT}")
+    chat.chmod(0o755)
+    world.configure_text(
+        f"version: 1\nagents:\n  chat: {{adapter: generic, command: {chat}, mode: interactive, delivery: paste}}\n"
+    )
+    run = world.start("graph-run", world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n"))
+    until(lambda: "turn 1 prompt" in world.log.read_text() or None, "the agent has its prompt")
+    done = world.run("graph-tell", "plan", "a", "use tabs", "--json")
+    assert (done.code, done.data["told"]) == (0, "now"), str(done)
+    assert run.wait(60) == 0, world.said()
+    assert world.log.read_text().splitlines() == ["turn 1 prompt", "turn 2 tabs"]
+    assert world.run("graph-stop", "plan").code == 0
+    world.assert_nothing_left("plan")
