@@ -4,6 +4,9 @@ Two kinds are masked: literal values that the caller names, also where they were
 JSON), and text that has the shape of a well-known secret whatever its value. Masking is exact: what is not a secret
 comes out byte for byte.
 
+A literal value is also masked where control sequences stand between its characters (a program that colours half of it,
+say): they vanish from plain text and from the screen, and would leave the value whole there. The mask takes them along.
+
 Output arrives in pieces, and a secret may be cut anywhere. `Stream` therefore gives text out only up to a point that no
 secret can cross: the last line end, when nothing that spans lines is open there, else `MAX_MATCH` bytes before the end
 of what is known. Every pattern is bounded by `MAX_MATCH`, so how the input was cut never changes the result.
@@ -14,6 +17,7 @@ Runs in hosts: stdlib only, nothing slow to load.
 import binascii
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 
 MASK = b"[redacted]"
@@ -22,6 +26,21 @@ _MAX_SECRET_BYTES = 8 << 10
 # How far a pattern may look behind its start.
 _CONTEXT = 8
 _KEY_OPENING = b"-----BEGIN"
+# What may stand between two characters of a value and is not shown: sequences, single controls, CR without LF.
+_BETWEEN = (
+    rb"(?:\x1b\[|\xc2\x9b)[0-?]*[ -/]*[@-~]"
+    rb"|(?:\x1b[\]PX^_]|\xc2[\x90\x98\x9d-\x9f])[^\x07\x1b\n]{0,512}(?:\x07|\x1b\\|\xc2\x9c)"
+    rb"|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
+    rb"|\r(?!\r*\n)|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]"
+)
+_UNFINISHED = (
+    rb"(?:(?:\x1b\[|\xc2\x9b)[0-?]*[ -/]*|(?:\x1b[\]PX^_]|\xc2[\x90\x98\x9d-\x9f])[^\x07\x1b\n]{0,512}(?:\x1b|\xc2)?"
+    rb"|\x1b[ -/]*|\xc2|\r+)\Z"
+)
+# Everything but the bytes that those begin with.
+_TEXT = bytes({*range(256)} - {*range(32), 0x7F, 0xC2} | {0x09, 0x0A})
+# A value and what stands in it. Less than MAX_MATCH, so that a cut never hides one.
+_MAX_SPLIT = 16 << 10
 
 # Each shape: a literal that is looked for first, since that is much faster than any expression, and the expression,
 # which starts as near to that literal as it can; what its one group holds is masked. No expression may need more than
@@ -58,10 +77,13 @@ _SHAPES: tuple[tuple[bytes, bytes], ...] = (
 # The letters of each hint, those first that ordinary output has least of. One letter is found ten times faster than a
 # word, and one that is not there at all answers for every shape that needs it.
 _BY_RARITY = b"JZIzU_Ax:-kywgbpfhudlsmrntaoie"
-_LETTERS = tuple(
-    tuple(bytes([letter]) for letter in sorted(set(hint), key=lambda one: (_BY_RARITY.find(one), one)))
-    for hint, _ in _SHAPES
-)
+
+
+def _letters_of(word: bytes) -> tuple[bytes, ...]:
+    return tuple(bytes([letter]) for letter in sorted(set(word), key=lambda one: (_BY_RARITY.find(one), one)))
+
+
+_LETTERS = tuple(_letters_of(hint) for hint, _ in _SHAPES)
 # Without a line end, look again only after so much.
 _STEP = 16 << 10
 
@@ -79,7 +101,7 @@ def _compiled(expression: bytes) -> re.Pattern[bytes]:
 
 def compile_shapes() -> None:
     """Compile every shape now: for a process that forks hosts, so that each of them has them."""
-    for _, expression in _SHAPES:
+    for expression in (*(shape for _, shape in _SHAPES), _BETWEEN, _UNFINISHED):
         _compiled(expression)
 
 
@@ -126,10 +148,35 @@ class _Letters(dict[bytes, bool]):
         return found
 
 
+class _Shown:
+    """Where in the data a byte is that remains when everything between characters is taken out."""
+
+    __slots__ = ("_at", "_gone")
+
+    def __init__(self, data: bytes) -> None:
+        self._at: list[int] = []  # how many bytes remain before each part that goes
+        self._gone = [0]  # how many bytes have gone with it
+        for match in _compiled(_BETWEEN).finditer(data):
+            self._at.append(match.start() - self._gone[-1])
+            self._gone.append(self._gone[-1] + match.end() - match.start())
+
+    def place(self, index: int) -> int:
+        return index + self._gone[bisect_right(self._at, index)]
+
+
+def _has_controls(data: bytes) -> bool:
+    """Whether anything of `_BETWEEN` may be there. Quick, since most output has none but CR LF."""
+    if b"\x1b" in data:
+        return True
+    controls = data.translate(None, _TEXT)
+    returns = controls.count(b"\r")
+    return returns != len(controls) or (returns > 0 and returns != data.count(b"\r\n"))
+
+
 class Redactor:
     """Masks one fixed set of literal values and all known shapes."""
 
-    __slots__ = ("_literals", "_openings")
+    __slots__ = ("_letters", "_literals", "_openings")
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         forms: set[bytes] = set()
@@ -138,6 +185,7 @@ class Redactor:
             if value and len(value.encode("utf-8", "surrogateescape")) <= _MAX_SECRET_BYTES:
                 forms |= encodings(value)
         self._literals = sorted(forms, key=lambda form: (-len(form), form))
+        self._letters = [(form, _letters_of(form)) for form in self._literals]
         # First lines of values that span lines: a line end behind one of them is no safe cut.
         self._openings = [(form.split(b"\n", 1)[0], len(form)) for form in self._literals if b"\n" in form]
 
@@ -158,6 +206,27 @@ class Redactor:
             while at >= 0:
                 spans.append((at, at + len(form)))
                 at = data.find(form, at + 1, end)
+        return spans + self._split_spans(data, start, limit) if self._literals else spans
+
+    def _split_spans(self, data: bytes, start: int, limit: int) -> list[tuple[int, int]]:
+        """Every occurrence that starts within start..limit and has control sequences in it."""
+        data = data[start : limit + _MAX_SPLIT]
+        has = _Letters(data, 0)
+        found = [form for form, letters in self._letters if all(has[letter] for letter in letters)]
+        if not found or not _has_controls(data):
+            return []
+        text = _compiled(_BETWEEN).sub(b"", data)
+        found = [form for form in found if form in text]
+        if not found:
+            return []
+        shown, spans = _Shown(data), []
+        for form in found:
+            at = text.find(form)
+            while at >= 0:
+                first, last = shown.place(at), shown.place(at + len(form) - 1) + 1
+                if len(form) < last - first <= _MAX_SPLIT and first < limit - start:
+                    spans.append((start + first, start + last))
+                at = text.find(form, at + 1)
         return spans
 
     def spans(self, data: bytes) -> list[tuple[int, int]]:
@@ -177,6 +246,17 @@ class Redactor:
 
     def literal_opening(self, data: bytes) -> int:
         """Where a literal value may have begun of which more is to come; the length of the data when none has."""
+        near = data[-_MAX_SPLIT:]
+        first = self._opening(data)
+        if self._literals and _has_controls(near):
+            ended = _compiled(_UNFINISHED).sub(b"", near)
+            text = _compiled(_BETWEEN).sub(b"", ended)
+            at = self._opening(text)
+            if at < len(text):
+                first = min(first, len(data) - len(near) + _Shown(ended).place(at))
+        return first
+
+    def _opening(self, data: bytes) -> int:
         first = len(data)
         for form in self._literals:
             at = data.find(form[:1], max(0, len(data) - len(form) + 1), first)

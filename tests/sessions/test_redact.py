@@ -2,12 +2,15 @@
 
 import base64
 import json
+from itertools import pairwise
 from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinate_agents.sessions.host.ring import Ring
+from coordinate_agents.sessions.reading import read
 from coordinate_agents.sessions.redact import MASK, MAX_MATCH, Redactor, Stream
 
 SECRETS = ("correct-horse-battery", "p@ss word/ä+1", "line one\nline two\nline three", "abcdefgh", "efghijkl")
@@ -144,6 +147,39 @@ def test_random_output_cut_anywhere_gives_the_same_result_without_any_value(
     assert cut_and_join(redactor, output, cuts) == whole
     for secret in SECRETS:
         assert secret.encode() not in whole
+
+
+BETWEEN = st.sampled_from(
+    [
+        *("\x1b[31m", "\x1b[0m", "\x1b[4:3;58:2::1:2:3m", "\x1b7", "\x1b(B", "\x9b1m"),
+        *("\x1b]0;a title\x07", "\x1b]8;;x\x1b\\", "\x1bP+q\x1b\\", "\r", "\x07", "\x08", "\0"),
+    ]
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from([secret for secret in SECRETS if "\n" not in secret]),
+    st.dictionaries(st.integers(1, 40), st.lists(BETWEEN, max_size=3).map("".join), max_size=8),
+    st.data(),
+)
+def test_value_with_control_sequences_in_it_is_masked_however_it_was_cut(
+    secret: str, between: dict[int, str], data: st.DataObject
+) -> None:
+    redactor = Redactor(SECRETS)
+    split = secret[0] + "".join(between.get(at, "") + letter for at, letter in enumerate(secret[1:], 1))
+    output = f"\x1b[1mbefore {split} after\x1b[0m\nlast".encode()
+    cuts = data.draw(st.lists(st.integers(0, len(output)), max_size=12))
+    whole = cut_and_join(redactor, output, cuts)
+    assert whole == b"\x1b[1mbefore [redacted] after\x1b[0m\nlast"
+    ring = Ring(1 << 20, redactor)
+    shown, cursor = "", 0
+    for start, end in pairwise([0, *sorted(cuts), len(output)]):
+        ring.add(output[start:end])
+        ring.is_over = end == len(output)
+        piece = read(ring, cursor=cursor, max_bytes=4096, max_lines=None, form="plain")
+        shown, cursor = shown + piece.text("plain"), piece.next_cursor
+    assert shown == "before [redacted] after\nlast"
 
 
 @settings(max_examples=100, deadline=None)
