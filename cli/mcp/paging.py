@@ -1,10 +1,12 @@
 """Bounds what a tool answers: a document that is too large keeps its shape, says what was left out and how to go on.
 
 First the largest list is cut to what fits, from where the call's page begins; then long texts lose their middles; then
-further lists are cut. Clients read a result as one line and put it before a model: hence the small default. Pure.
+further lists are cut. Clients read a result as one line and put it before a model: hence the small default. Some show
+it on a terminal as it is, so the text of a document holds no character that could act on one. Pure.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, Self
 
@@ -16,6 +18,7 @@ _RESERVED: Final = 512
 _TEXT_STEPS: Final = (4096, 1024, 256, 64)
 _MAX_CUTS: Final = 40
 _EVENTS: Final = "data.events"
+_NOT_ASCII_TEXT: Final = re.compile(r"[^ -~]")
 
 
 class Page(NamedTuple):
@@ -58,6 +61,19 @@ def bounded(document: dict[str, Any], page: Page) -> dict[str, Any]:
             break
     following = _following(document, turned)
     return {**document, "leftOut": {"page": following, "lists": lists, "characters": lost}}
+
+
+def text_of(document: Any) -> str:
+    """The document as compact JSON, the same value whoever parses it: what could act on a terminal stands as an escape.
+
+    JSON itself escapes only the controls below U+0020; U+009B begins a control sequence as well, U+202E turns text.
+    """
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return text if text.isprintable() else _NOT_ASCII_TEXT.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1].replace("\x7f", r"\u007f")
 
 
 def _turn_to(document: dict[str, Any], page: Page, room: int, lists: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -146,4 +162,4 @@ def _clean(value: Any) -> Any:
 
 
 def _size(value: Any) -> int:
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
+    return len(text_of(value).encode("utf-8", "replace"))

@@ -6,7 +6,6 @@ protocol errors are for the protocol alone. A client's words are untrusted, and 
 """
 
 import gc
-import json
 import os
 import sys
 from collections.abc import Collection, Mapping
@@ -22,7 +21,7 @@ from coordinate_agents.cli.discover import discover
 from coordinate_agents.cli.invocation import Invocation
 from coordinate_agents.cli.mcp import arguments, resources
 from coordinate_agents.cli.mcp.calls import Calls, Tell
-from coordinate_agents.cli.mcp.paging import DEFAULT_BYTES, Page, bounded
+from coordinate_agents.cli.mcp.paging import DEFAULT_BYTES, Page, bounded, text_of
 from coordinate_agents.cli.mcp.processes import Document, failed_document
 from coordinate_agents.cli.mcp.tools import Tool, all_tools, tools
 from coordinate_agents.cli.mcp.transport import Wire, leave
@@ -138,7 +137,7 @@ class Service:
             document, _ = await self._calls.look(self._invocation(look))
             if not document["ok"] and document["error"]["code"] in ("TASK_NOT_FOUND", "SESSION_NOT_FOUND"):
                 raise _no_resource(uri, document["error"]["message"])
-        text = json.dumps(bounded(document, Page(4 * DEFAULT_BYTES)), ensure_ascii=False)
+        text = text_of(bounded(document, Page(4 * DEFAULT_BYTES)))
         contents = types.TextResourceContents(uri=uri, mime_type=resources.MIME_TYPE, text=text)
         return types.ReadResourceResult(contents=[contents])
 
@@ -211,9 +210,10 @@ def _result(document: Mapping[str, Any], code: int, page: Page) -> Any:
     if document["ok"] and code:
         found["exitCode"] = code
     found = bounded(found, page)
-    text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)], structured_content=found, is_error=not found["ok"]
+        content=[types.TextContent(type="text", text=text_of(found))],
+        structured_content=found,
+        is_error=not found["ok"],
     )
 
 

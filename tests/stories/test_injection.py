@@ -4,6 +4,7 @@ What a command writes for people is printable text and newlines, and on a termin
 movement besides. The agents are fixtures/agents/hostile.py.
 """
 
+import json
 import os
 import pty
 import subprocess
@@ -25,7 +26,8 @@ ESCAPED = "\\e]52;c;UFdORUQ=\\a\\e[2J\\x9b31m\\u202etxet\\u200b\\u2028\\rINJECTE
 ONE_LINE = ESCAPED.split("\\u2028")[0]  # what a title may be
 WAYS = ("print", "names", "dirty", "staged", "branch", "summary")
 
-# Verbs that print something foreign, and the arguments to show all of it. `{}` is each subtask, then each Session.
+# Verbs that print something foreign, and the arguments to show all of it, in the order of the calls. `{}` is each
+# subtask, then each Session; {hostile} stands for words of whoever types them, which somebody else may have made.
 LOOKS = {
     "graph-status": ["plan"],
     "graph-list": [],
@@ -64,9 +66,21 @@ LOOKS = {
     "session-attach": ["plan/{}"],
     "setup-discover": [],
     "doctor": [],
+    "graph-recover": ["plan"],
+    "graph-check": ["plan dirty", "plan print"],
+    "graph-hold": ["plan names"],
+    "graph-tell": ["plan print {hostile}", "plan names {hostile}"],
+    "graph-release": ["plan names"],
+    "graph-accept": ["plan print --reason {hostile}", "plan dirty --reason x --waive {hostile}"],
+    "graph-resolve": ["plan both", "plan both --continue", "plan both --abort"],
+    "graph-cleanup": ["plan --dry-run", "plan --discard dirty", "plan --all"],
+    "graph-undo": ["plan"],
+    "graph-dispatch": ["plan names"],
+    "graph-resume": ["plan print --say {hostile}", "plan names --redo"],
 }
-# These print nothing that is not the user's own words or ours.
-OTHERS = {"graph-schema", "graph-import", "session-open", "setup-configure", "setup-trust"}
+# These print nothing that is not the user's own words or ours, or are looked at in a test of their own.
+OTHERS = {"graph-schema", "graph-import", "session-open", "setup-configure", "setup-trust", "evidence-submit"}
+OF_THEIR_OWN = {"mcp", "graph-review", "graph-forget"}
 
 
 def unsafe(text: str) -> list[str]:
@@ -96,6 +110,12 @@ def assert_harmless_on_a_terminal(what: str, data: bytes) -> None:
                 raise AssertionError(f"{what}: {part} in {data!r}")
     for mark in (b"\x1b]", b"\x1bP", b"\x1b_", b"\x1b^", b"\x1bX", b"\xc2\x9b", b"\xc2\x9d"):
         assert mark not in data, f"{what}: {data!r}"
+
+
+def filled(word: str, named: dict[str, str]) -> str:
+    for name, value in named.items():
+        word = word.replace(name, value)
+    return word
 
 
 def call(world: World, *words: str, variables: dict[str, str] | None = None) -> tuple[int, bytes, bytes]:
@@ -149,6 +169,7 @@ def prepare(world: World) -> Path:
     lines += [
         "  - {id: second, agent: names, spec: x}",
         "  - {id: after, agent: names, spec: x, dependsOn: [summary, names]}",
+        "  - {id: both, agent: names, spec: x, dependsOn: [names, second]}",
         f"  - {{id: checked, agent: one, spec: x, checks: [{check}]}}",
     ]
     (world.root / "package.json").write_text(
@@ -159,18 +180,18 @@ def prepare(world: World) -> Path:
     return world.graph("\n".join(lines) + "\n")
 
 
-SUBTASKS = (*WAYS, "second", "after", "checked")
+SUBTASKS = (*WAYS, "second", "after", "checked", "both")
 
 
 def test_every_verb_is_looked_at_here() -> None:
-    assert {verb.name for verb in VERBS} == set(LOOKS) | OTHERS
+    assert {verb.name for verb in VERBS} == set(LOOKS) | OTHERS | OF_THEIR_OWN
 
 
 @pytest.mark.timeout(600)
 def test_nothing_that_agents_say_or_name_acts_on_a_terminal(world: World) -> None:
     file = prepare(world)
     code, out, err = call(world, "graph-run", str(file), "--integrate")
-    assert code == 4, (out, err)
+    assert code == 5, (out, err)
     assert_harmless("graph-run", out, err)
     states = {item["id"]: item["state"] for item in world.status("plan")["subtasks"]}
     assert states["names"] == states["second"] == states["summary"] == "SUCCEEDED", states
@@ -179,13 +200,73 @@ def test_nothing_that_agents_say_or_name_acts_on_a_terminal(world: World) -> Non
     for verb, looks in LOOKS.items():
         for look in looks:
             for subtask in SUBTASKS if "{}" in look else ("",):
-                words = [verb, *(word.replace("{}", subtask).replace("{file}", str(file)) for word in look.split())]
+                named = {"{}": subtask, "{file}": str(file), "{hostile}": HOSTILE}
+                words = [verb, *(filled(word, named) for word in look.split())]
                 _, out, err = call(world, *words)
                 try:
-                    assert_harmless(" ".join(words), out, err)
+                    assert_harmless(" ".join(words).replace(HOSTILE, "HOSTILE"), out, err)
                 except AssertionError as leak:
                     leaks.append(str(leak).split("\nassert")[0][:600])
     assert leaks == [], "\n\n".join(leaks)
+
+
+def test_nothing_acts_on_a_terminal_while_it_is_reviewed_and_removed(world: World) -> None:
+    prepare(world)
+    file = world.graph(
+        f'id: good\nsubtasks: [{{id: names, agent: names, title: "{ONE_LINE}", spec: x}}]\n', "good.yaml"
+    )
+    assert call(world, "graph-run", str(file), "--integrate")[0] == 0
+    commit = world.status("good")["integration"]["commit"]
+    ask = ("graph-review", "good", "names", "--decision", "CHANGES_REQUESTED", "--feedback", HOSTILE)
+    for words in (
+        ["graph-review", "good"],
+        ["graph-review", "good", "--decision", "REVIEW_APPROVED", "--commit", HOSTILE],
+        ask,
+        ["graph-status", "good"],
+        ["graph-inspect", "good", "names"],
+        ["graph-run", "good", "--integrate"],
+        ["graph-review", "good", "--decision", "REVIEW_APPROVED", "--feedback", HOSTILE],
+        ["graph-review", "good", "--decision", "REVIEW_APPROVED", "--commit", commit, "--feedback", HOSTILE],
+        ["graph-events", "good"],
+        ["graph-cleanup", "good", "--dry-run", "--all", "--early", "--branches"],
+        ["graph-cleanup", "good", "--all", "--early", "--branches"],
+        ["graph-forget", "good", "--dry-run"],
+        ["graph-forget", "good"],
+        ["graph-undo", "good"],
+    ):
+        _, out, err = call(world, *words)
+        assert_harmless(" ".join(words).replace(HOSTILE, "HOSTILE"), out, err)
+
+
+def test_text_of_a_tool_acts_on_no_terminal(world: World) -> None:
+    pytest.importorskip("mcp", reason="pip install -e '.[dev]'")
+    from mcp_client import McpClient
+
+    prepare(world)
+    text = "id: two\nsubtasks: [{id: names, agent: names, spec: x}, {id: print, agent: print, spec: x}]\n"
+    assert call(world, "graph-run", str(world.graph(text, "two.yaml")))[0] == 4
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("graph_status", {"graph": "two"}),
+        ("graph_inspect", {"graph": "two", "subtask": "names"}),
+        ("graph_inspect", {"graph": "two", "subtask": "print", "part": "screen"}),
+        ("graph_diff", {"graph": "two", "subtask": "names"}),
+        ("graph_events", {"graph": "two"}),
+        ("session_read", {"session": "two/print"}),
+        ("session_inspect", {"session": "two/print", "screen": True}),
+        ("graph_cleanup", {"graph": "two", "dryRun": True}),
+        ("graph_status", {"graph": HOSTILE}),
+        ("session_open", {"agent": HOSTILE}),
+    ]
+    with McpClient(world) as client:
+        for tool, arguments in calls:
+            result = client.call(tool, **arguments)
+            (content,) = result["content"]
+            assert unsafe(content["text"]) == [], f"{tool} {arguments}: {content['text']!r}"
+            assert json.loads(content["text"]) == result["structuredContent"]
+        session = client.data("session_list", all=True)["sessions"][0]["id"]
+        for uri in ("graphs/two", "graphs/two/subtasks/names", f"sessions/{session}"):
+            answer = client.wait(client.send("resources/read", {"uri": f"coordinate-agents://{uri}"}))
+            assert unsafe(answer["result"]["contents"][0]["text"]) == [], uri
 
 
 @pytest.mark.timeout(600)
@@ -230,6 +311,17 @@ def test_nothing_acts_on_a_terminal_that_is_one(world: World) -> None:
         ["session-open", HOSTILE, "--agent", HOSTILE],
         ["setup-configure", "--agent", HOSTILE, "--command", HOSTILE],
         ["setup-trust", "--digest", HOSTILE],
+        ["evidence-submit", HOSTILE],
+        ["graph-tell", "plan", HOSTILE, HOSTILE],
+        ["graph-accept", HOSTILE, HOSTILE, "--reason", HOSTILE],
+        ["graph-review", HOSTILE, HOSTILE, "--decision", HOSTILE, "--feedback-file", HOSTILE],
+        ["graph-cleanup", HOSTILE, "--discard", HOSTILE, "--confirm", HOSTILE],
+        ["graph-resume", HOSTILE, HOSTILE, "--agent", HOSTILE, "--accept-shared", HOSTILE],
+        *([verb, HOSTILE, HOSTILE] for verb in ("graph-check", "graph-hold", "graph-release", "graph-resolve")),
+        *([verb, HOSTILE, HOSTILE] for verb in ("graph-dispatch", "graph-recover", "graph-undo")),
+        ["graph-forget", HOSTILE],
+        ["mcp", "--tools", HOSTILE],
+        ["mcp", "--allow-decisions", HOSTILE],
     ],
 )
 def test_errors_repeat_words_harmlessly(world: World, words: list[str]) -> None:
