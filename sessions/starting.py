@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from coordinate_agents.sessions import crashpoints, records, strays
+from coordinate_agents.sessions import crashpoints, custodian, records, strays
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.environment import secret_values
@@ -285,7 +285,14 @@ def _refuse(launch: Launch, path: Path, folder: int, host: HostProcess, answer: 
     has_died = _has_ended(host)
     host.kill()
     host.wait()
-    survivors = strays.end(strays.Traces(markers=frozenset({launch.marker})), launch.close_bound_s)
+    # The child may run already, and have left a daemon without the mark: the host noted what it knew of it.
+    seen = records.read(folder)
+    traces = custodian.traces_of(
+        [] if seen is None else [seen],
+        markers=(launch.marker,),
+        paths=custodian.own_paths(path, (launch.cwd,)) if seen is not None and seen.host is not None else (),
+    )
+    survivors = strays.end(traces, launch.close_bound_s)
     reason = (folders.read_whole(folder, folders.HOST_ERRORS, 1 << 20) or b"").decode("utf-8", "replace").strip()
     reason = Redactor((*launch.secrets, *secret_values(launch.env))).redact_text(reason[-1000:])
     records.with_end(

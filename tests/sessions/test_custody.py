@@ -14,7 +14,7 @@ import anyio
 import pytest
 from hosts import AGENTS, launch, lives, shell, text_of, until
 
-from coordinate_agents.sessions import process
+from coordinate_agents.sessions import process, starting
 from coordinate_agents.sessions.client import SessionHosts
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import ProcessIdentity, SessionId, SessionRecord
@@ -387,7 +387,7 @@ async def test_removed_socket_is_made_again(hosts: SessionHosts) -> None:
 
 
 async def test_what_lies_in_the_worktree_and_on_pythonpath_is_not_imported(
-    hosts: SessionHosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hosts: SessionHosts, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trap = f"open({str(tmp_path / 'trapped')!r}, 'a').write(__name__ + chr(10))\n"
     for name in ("sessions", "coordinate_agents", "ptyprocess", "json", "encodings"):
@@ -402,6 +402,9 @@ async def test_what_lies_in_the_worktree_and_on_pythonpath_is_not_imported(
     for driver in ("pty", "pipe"):
         await hosts.start(launch(driver, "dies-at-once.sh", "3", cwd=tmp_path, driver=driver))
         assert (await hosts.wait(SessionId(driver))).exit_code == 3
+        alone = launch(f"{driver}-alone", "dies-at-once.sh", "3", cwd=tmp_path, driver=driver)
+        starting.start_host(alone, root, hosts.socket_dir).wait(20)  # not by the fork server
+        assert (await hosts.wait(SessionId(f"{driver}-alone"))).exit_code == 3
     assert not (tmp_path / "trapped").exists()
 
 

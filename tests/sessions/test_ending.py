@@ -11,9 +11,9 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hosts import launch, lives, shell, text_of, until
+from hosts import AGENTS, launch, lives, shell, text_of, until
 
-from coordinate_agents.sessions import process
+from coordinate_agents.sessions import custodian, process, starting
 from coordinate_agents.sessions.client import SessionHosts
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import SessionId
@@ -119,6 +119,23 @@ async def test_marked_process_is_ended_as_a_stray_wherever_it_stands(hosts: Sess
     assert lives(pid)
     assert await hosts.end_strays(("mark-of-this-test",), ()) == ()
     assert not lives(pid)
+
+
+async def test_hidden_daemon_of_a_host_that_never_said_ready_is_ended(root: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    hidden = shell("s1", f"{AGENTS}/daemonises.py {tmp_path}/pid; sleep 600", cwd=work)
+    host = starting.start_host(hidden, root, tmp_path)
+    pid = int(text_of(tmp_path / "pid"))
+    folder = os.open(root / "s1", os.O_RDONLY)
+    with pytest.raises(SessionError) as caught:
+        starting._refuse(hidden, root / "s1", folder, host, {})
+    os.close(folder)
+    assert caught.value.code == "SESSION_START_FAILED"
+    assert not lives(pid)
+    end = custodian.see(root / "s1").record.end  # type: ignore[union-attr]
+    assert end is not None
+    assert (end.cause, end.survivors) == ("host-lost", ())
 
 
 def terminals_can_be_hidden() -> bool:
