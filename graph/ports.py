@@ -379,8 +379,13 @@ class Sessions(Protocol):
         """Redacted raw bytes for a screen: (data, cursor, next cursor, dropped bytes)."""
         ...
 
-    async def write(self, session_id: SessionId, text: str, *, submit: bool = False) -> WriteResult:
-        """Type text the adapter's way; `submit`: send it off. Nothing passes a shell."""
+    async def write(
+        self, session_id: SessionId, text: str, *, submit: bool = False, is_answer: bool = False
+    ) -> WriteResult:
+        """Type text the adapter's way; `submit`: send it off. Nothing passes a shell.
+
+        Not delivered while a dialog is shown in which Enter means yes, unless it `is_answer` to that.
+        """
         ...
 
     async def keys(self, session_id: SessionId, names: Sequence[str]) -> WriteResult:

@@ -28,6 +28,8 @@ PROBE_S: Final = 60.0
 # A program that stays and neither reads its terminal nor shows anything for so long takes no prompt.
 READY_BOUND_S: Final = 60.0
 _QUIET_S: Final = 3.0
+# A question stands for so long at most before it is recorded as one.
+_ASKED_S: Final = 2.0
 # One wait for output; the submit file is looked for at least this often.
 _OUTPUT_WAIT_MS: Final = 5000
 # Programs draw a screen anew in less.
@@ -326,6 +328,8 @@ class Watch:
             if not await self._until_ready():
                 await self._end("not-ready", f"it was not ready after {READY_BOUND_S:g} s")
                 return False
+            if await self._was_without_slot():
+                continue  # a person answered; what follows may be the next question
             prompt = await self._context.call(self._context.agents.typed, self._session)
             self._record(self._phase, delivered="unknown")
             result = await self._context.sessions.write(self._session, prompt, submit=True)
@@ -334,13 +338,21 @@ class Watch:
             self._record(self._phase, delivered=result.delivered)
             if result.delivered != "false":
                 break
-            if self._phase not in WITHOUT_SLOT:
+            with anyio.move_on_after(_ASKED_S):  # its host sees a question before this process records it
+                while self._phase not in WITHOUT_SLOT:
+                    await self._context.next_change()
+            if not await self._was_without_slot():
                 await self._end("not-ready", result.reason)
                 return False
-            # It asks something before it can take a prompt; a person answers first.
-            while self._phase in WITHOUT_SLOT:
-                await self._context.next_change()
         return True
+
+    async def _was_without_slot(self) -> bool:
+        """Wait while it asks something, or a person works there; whether there was a wait. No prompt is an answer."""
+        has_waited = False
+        while self._phase in WITHOUT_SLOT:
+            has_waited = True
+            await self._context.next_change()
+        return has_waited
 
     # --- records
 

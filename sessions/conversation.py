@@ -74,13 +74,18 @@ class Conversations:
         result = await self._output(session_id, limits, 0)
         return result.data, result.cursor, result.next_cursor, result.dropped_bytes
 
-    async def write(self, session_id: SessionId, text: str, *, submit: bool = False) -> WriteResult:
+    async def write(
+        self, session_id: SessionId, text: str, *, submit: bool = False, is_answer: bool = False
+    ) -> WriteResult:
         """Type text, with `submit` followed by what submits it. Returns when it is known what became of it.
 
+        While a dialog of trust, login or permission is shown, nothing that holds a line end is typed, unless it
+        `is_answer` to it: in such dialogs Enter means yes.
         Raises: INVALID_USAGE, SESSION_NOT_FOUND, SESSION_NOT_HEALTHY, SESSION_WRITE_FAILED when it has ended.
         """
         data = exchange.checked_text(text)
-        return exchange.write_result(await self._input(session_id, "write", data=exchange.encoded(data), submit=submit))
+        fields = {"data": exchange.encoded(data), "submit": submit, "is_answer": is_answer}
+        return exchange.write_result(await self._input(session_id, "write", **fields))
 
     async def keys(self, session_id: SessionId, names: Sequence[str]) -> WriteResult:
         """Type named keys of the closed list, one by one, never as a paste. Raises as `write`."""

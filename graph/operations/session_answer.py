@@ -74,7 +74,7 @@ async def _type(
     runtime: Runtime, target: Target, request: Request, question: dict[str, Any], text: str | None
 ) -> WriteResult:
     if text is not None:
-        return await runtime.sessions.write(target.id, text, submit=True)
+        return await runtime.sessions.write(target.id, text, submit=True, is_answer=True)
     if request.option is not None:
         return await runtime.sessions.keys(target.id, _option_keys(request.option))
     assert target.facts.record is not None and target.facts.record.question is not None

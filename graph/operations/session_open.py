@@ -44,6 +44,9 @@ from coordinate_agents.sessions.model import (
 _LOCK_NAME: Final = "open.lock"
 # An opener starts one process; more than this and it is stopped or stuck.
 _LOCK_BOUND_S: Final = 45.0
+# A program that starts prints, or reads, within a moment; one that prints on and on is typed into all the same.
+_QUIET_MS: Final = 1500
+_QUIET_BOUND_S: Final = 15.0
 # What else the agents' terminals need no limit for: a person is in front of them.
 _NO_AGENT: Final = "session-open"
 
@@ -106,9 +109,25 @@ async def _open(runtime: Runtime, place: _Place, agent: ResolvedAgent, text: str
     target = Target(found.record.id, found, place.subtask)
     data: dict[str, Any] = {"session": session_json(target), "reused": reused}
     if text is not None and found.liveness == "live":
+        if not reused and not runtime.agents.says_ready(agent):
+            await _until_quiet(runtime, target.id)
         result = await runtime.sessions.write(target.id, text, submit=True)
         data |= {"delivered": result.delivered, "reason": result.reason}
     return data
+
+
+async def _until_quiet(runtime: Runtime, session: SessionId) -> None:
+    """Wait until a program of which no screen says that it is ready is silent, be it at a question, or at the bound.
+
+    What is typed before would be lost by one that is not reading yet, or be the answer to what it asks first.
+    """
+    cursor = 0
+    with anyio.move_on_after(_QUIET_BOUND_S):
+        while True:
+            output = await runtime.sessions.read(session, cursor=cursor, wait_ms=_QUIET_MS)
+            if output.next_cursor == cursor or output.ended:
+                return
+            cursor = output.next_cursor
 
 
 def _place(runtime: Runtime, request: Request) -> _Place:

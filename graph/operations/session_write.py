@@ -79,7 +79,7 @@ async def _write(
 ) -> dict[str, Any]:
     target = await find(runtime, word)
     require_live(target)
-    if is_submitted:
+    if is_submitted or (text is not None and ("\n" in text or "\r" in text)):
         _require_no_dialog(target)
     result = None
     if text is not None:

@@ -18,6 +18,8 @@ from coordinate_agents.sessions.plain import tail
 QUIET_S = 0.3
 _RAW_BYTES = 8 << 10
 _SHOWN_BYTES = 1 << 10
+# In these Enter means yes, or sends a password: only who answers them may type into them.
+DIALOGS = frozenset({"trust", "login", "permission"})
 # Source: the kernel's table of system calls: read(2).
 _READ_CALL = {"x86_64": "0", "aarch64": "63"}
 
@@ -65,6 +67,21 @@ class Asking:
         self.printed(now)
         # At once, not when it is quiet again: a second answer to the same question must find it gone.
         self._next = min(self._next, now)
+
+    def dialog(self, typed: bytes = b"") -> str:
+        """The kind of dialog that stands there now, whether it was noticed before or not; empty when none does.
+
+        `typed`: what was typed meanwhile; words of its own, which the program shows, are none of a dialog's.
+        """
+        if self._is_resting:
+            return ""
+        text, own = self._text(), typed.decode("utf-8", "replace")
+        for rule in self._rules:
+            pattern = str(rule["pattern"])
+            if rule.get("kind") in DIALOGS and re.search(pattern, text) and not (own and re.search(pattern, own)):
+                self._next = 0.0  # it is told now
+                return str(rule["kind"])
+        return ""
 
     @property
     def next_time(self) -> float:

@@ -47,13 +47,13 @@ class Requests:
         self._output = output
         self._server: Server | None = None
         self._terminal: terminals.Terminal | terminals.Pipe | None = None
-        self.seen = Seen(output.end_text, lambda: output.total)
         self._rules = Rules(input_rules)
         self._attached = Attached(output)
         # A person works in the worktree: no deadline runs.
         self.is_held = False
         self._queries = Queries()
         self.asking = Asking(output, input_rules)
+        self.seen = Seen(output.end_text, lambda: output.total, self.asking.dialog)
         rows, columns = record.get("rows"), record.get("columns")
         self._size = (rows, columns) if isinstance(rows, int) and isinstance(columns, int) else (ROWS, COLUMNS)
         self._cursor = Followed()
@@ -197,8 +197,11 @@ class Requests:
             return {"ok": False, "error": f"more than {MAX_TEXT_BYTES} bytes"}
         if self.typist is None:
             return _verdict_fields(Verdict("false", "the Session has no terminal and no open stdin"))
+        submit, is_answer = bool(message.get("submit")), bool(message.get("is_answer"))
+        if (submit or b"\n" in data) and not is_answer and (kind := self.asking.dialog()):
+            return _verdict_fields(Verdict("false", f"it shows a {kind} dialog, which this would answer blindly"))
         self.asking.typed()
-        self.typist.text(data, bool(message.get("submit")), self._reply_to(client, message))
+        self.typist.text(data, submit, self._reply_to(client, message), is_answer=is_answer)
         return None
 
     def _keys(self, client: Client, message: Message) -> Message | None:

@@ -72,11 +72,12 @@ class Rules:
 class Seen:
     """What typing needs to know of the output; the custody keeps it up to date."""
 
-    __slots__ = ("is_bracketed", "tail", "total")
+    __slots__ = ("dialog", "is_bracketed", "tail", "total")
 
-    def __init__(self, tail: "Callable[[], str]", total: "Callable[[], int]") -> None:
+    def __init__(self, tail: "Callable[[], str]", total: "Callable[[], int]", dialog: "Callable[[bytes], str]") -> None:
         self.tail = tail
         self.total = total
+        self.dialog = dialog  # see Asking
         self.is_bracketed = False  # the program asked for bracketed paste
 
 
@@ -92,9 +93,9 @@ class Typist:
         self._at = float("inf")
         self.is_ready = not rules.ready
 
-    def text(self, data: bytes, submit: bool, done: "Done") -> None:
-        """Queue a text; `done` is called once with the verdict."""
-        self._put(self._text(data, submit), len(data), done)
+    def text(self, data: bytes, submit: bool, done: "Done", *, is_answer: bool = False) -> None:
+        """Queue a text; `done` is called once with the verdict. `is_answer`: it is meant for a dialog."""
+        self._put(self._text(data, submit, is_answer), len(data), done)
 
     def keys(self, data: list[bytes], done: "Done") -> None:
         """Queue keys, each typed alone."""
@@ -147,11 +148,13 @@ class Typist:
 
     # --- what is typed; each yields seconds to wait
 
-    def _text(self, data: bytes, submit: bool) -> "Typing":
+    def _text(self, data: bytes, submit: bool, is_answer: bool) -> "Typing":
         if not self.is_ready:
             verdict = yield from self._wait_until_ready()
             if verdict is not None:
                 return verdict
+        if (submit or b"\n" in data) and not is_answer and (kind := self._seen.dialog(data)):
+            return Verdict("false", f"a {kind} dialog came up; nothing was typed")
         if not self._terminal.has_modes:
             verdict = yield from self._pieces(data + (b"\n" if submit and not data.endswith(b"\n") else b""))
             return verdict
@@ -170,10 +173,13 @@ class Typist:
             if submit and verdict.delivered == "unknown":
                 return Verdict("unknown", f"{verdict.reason}; it was not submitted")
             return verdict
-        return (yield from self._submit())
+        return (yield from self._submit(b"" if is_answer else data))
 
-    def _submit(self) -> "Typing":
+    def _submit(self, data: bytes) -> "Typing":
+        """`data`: the text that is sent off by this; empty when it answers what is asked."""
         yield self._rules.pause_s
+        if data and (kind := self._seen.dialog(data)):
+            return Verdict("unknown", f"a {kind} dialog came up; it was typed and not submitted")
         before = self._seen.total()
         verdict = yield from self._pieces(self._rules.submit)
         if verdict.delivered != "true":

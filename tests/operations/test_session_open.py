@@ -148,3 +148,22 @@ def test_a_program_that_ends_at_once_is_not_said_to_be_open(place: World) -> Non
         return (done.code, session["exitCode"]) if session["liveness"] == "ended" else None
 
     assert until(opened, "an end is seen at once") == (1, 4)
+
+
+def test_what_is_said_at_the_opening_is_no_answer_to_what_the_program_asks_first(world: World) -> None:
+    program = world.place / "asks.sh"
+    program.write_text("#!/bin/sh\nprintf 'Do you trust this folder? [y/N] '; read a; echo \"answer=$a\"; cat\n")
+    program.chmod(0o755)
+    world.configure({"term": (program,)}, default="term")
+    done = world.run("session-open", "--say", "do the work", "--json")
+    assert (done.code, done.document["data"]["delivered"]) == (1, "false"), str(done)
+    assert "trust dialog" in done.document["data"]["reason"]
+    session = done.document["data"]["session"]["id"]
+    again = world.run("session-open", "--say", "do the work", "--json").document["data"]
+    assert (again["reused"], again["delivered"]) == (True, "false")
+    assert "answer=" not in world.run("session-read", session).out
+    assert world.run("session-answer", session, "--text", "n").code == 0
+    assert world.run("session-open", "--say", "do the work", "--json").data["delivered"] == "true"
+    shown = until(lambda: "do the work" in (out := world.run("session-read", session).out) and out, "it is shown")
+    assert "answer=n" in shown
+    assert world.run("session-close", session, "--now").code == 0

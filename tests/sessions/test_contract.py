@@ -13,7 +13,7 @@ from hosts import AGENTS, launch, lives, shell, text_of, until
 from coordinate_agents.sessions.client import SessionHosts
 from coordinate_agents.sessions.drivers import DRIVERS
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import Driver, InputRules, Output, QuestionRule, SessionId
+from coordinate_agents.sessions.model import Driver, InputRules, Output, QuestionRule, SessionId, WriteResult
 
 pytestmark = pytest.mark.anyio
 ID = SessionId("s1")
@@ -173,7 +173,11 @@ async def test_question_is_a_fact_until_it_is_answered(hosts: SessionHosts, driv
     assert record is not None
     assert record.question is not None
     assert (record.question.kind, record.question.text) == ("trust", "Do you trust this folder? [y/N]")
-    await hosts.write(ID, "y", submit=True)
+    for text, submit in (("y", True), ("go\non", False)):
+        assert await hosts.write(ID, text, submit=submit) == WriteResult(
+            "false", "it shows a trust dialog, which this would answer blindly"
+        )
+    assert (await hosts.write(ID, "y", submit=True, is_answer=True)).delivered in ("true", "unknown")
     end = await hosts.wait(ID)
     assert (end.exit_code, "trusted" in end.tail) == (0, True)
 

@@ -11,7 +11,7 @@ from hosts import launch, shell
 
 from coordinate_agents.sessions.client import SessionHosts
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import InputRules, SessionId, WriteResult
+from coordinate_agents.sessions.model import InputRules, QuestionRule, SessionId, WriteResult
 
 pytestmark = pytest.mark.anyio
 ID = SessionId("s1")
@@ -99,6 +99,29 @@ async def test_prompt_of_60_lines_is_pasted_and_submitted_once(hosts: SessionHos
     assert (await hosts.wait(ID)).exit_code == 0
     assert result.delivered in ("true", "unknown")  # it ends with its answer
     assert f"submitted 60 lines {hashlib.sha256(text.encode()).hexdigest()}" in (await hosts.read(ID, cursor=0)).text
+
+
+async def test_dialog_that_comes_up_behind_a_paste_gets_no_enter(hosts: SessionHosts) -> None:
+    script = (
+        "stty raw -echo; printf '\\033[?2004h> '; dd bs=1 count=19 2>/dev/null | od -An -c | tr -d '\\n';"
+        " printf 'Do you want to run it? (permission) '; dd bs=1 count=1 2>/dev/null | od -An -tx1; sleep 600"
+    )
+    rules = InputRules(ready=(r"> \Z",), pause_s=1.5, questions=(QuestionRule("permission", r"\(permission\)\s*\Z"),))
+    await hosts.start(shell("s1", script, input=rules))
+    result = await hosts.write(ID, "do it a", submit=True)
+    assert result == WriteResult("unknown", "a permission dialog came up; it was typed and not submitted")
+    assert "0d" not in (await hosts.read(ID, cursor=0)).text
+    assert await hosts.keys(ID, ["n"]) == WriteResult("true")
+    await seen(hosts, "6e")
+
+
+async def test_prompt_that_speaks_of_a_dialog_is_submitted(hosts: SessionHosts) -> None:
+    rules = InputRules(ready=(r"> \Z",), questions=(QuestionRule("trust", r"Trust this folder\?[\s\S]{0,300}\Z"),))
+    script = "stty raw; printf '\\033[?2004h> '; dd bs=1 count=38 2>/dev/null | od -An -tx1; sleep 600"
+    await hosts.start(shell("s1", script, input=rules))
+    text = "Ask: Trust this folder? N"
+    assert (len(text), (await hosts.write(ID, text, submit=True)).delivered) == (25, "true")
+    await seen(hosts, "7e 0d")
 
 
 async def test_program_that_is_never_ready_gets_nothing(hosts: SessionHosts) -> None:

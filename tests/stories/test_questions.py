@@ -1,5 +1,6 @@
 """Agents that ask, start slowly, echo, or spin: what a person sees, and that nothing is answered by itself."""
 
+import subprocess
 from typing import Any
 
 import pytest
@@ -177,6 +178,29 @@ def test_a_program_that_stays_gets_its_prompt_once_and_is_idle_when_it_submitted
     assert git(world.root, "show", f"{only(done.data)['verifiedCommit']}:f-a") == "a"
     assert (world.place / "first").read_text().strip()
     assert only(done.data)["session"]["state"] == "idle"
+    assert world.run("graph-stop", "plan").code == 0
+    world.assert_nothing_left("plan")
+
+
+@pytest.mark.parametrize("question", ["Update now? [y/N] ", "Do you trust this folder? [y/N] "])
+def test_a_prompt_is_no_answer_to_what_a_program_that_stays_asks_first(world: World, question: str) -> None:
+    configure(
+        world,
+        f"printf '{question}'; IFS= read -r a; printf '%s\\n' \"$a\" > {world.place}/answer\n"
+        f"printf '> '; IFS= read -r first; printf '%s\\n' \"$first\" > {world.place}/first\n"
+        f'{COMMIT}; : > "$COORDINATE_AGENTS_SUBMIT_FILE"; cat > /dev/null',
+        "    mode: interactive",
+    )
+    driver = world.start("graph-run", world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n"))
+    wait_for_phase(world, "plan", "a", "awaiting-input")
+    # Longer than a program that is silent is waited for before its prompt is typed.
+    with pytest.raises(subprocess.TimeoutExpired):
+        driver.wait(4)
+    assert not (world.place / "answer").exists()
+    assert world.run("session-answer", "plan/a", "--text", "n").code == 0
+    assert driver.wait(60) == 0, world.said()
+    assert (world.place / "answer").read_text() == "n\n"
+    assert (world.place / "first").read_text().strip()
     assert world.run("graph-stop", "plan").code == 0
     world.assert_nothing_left("plan")
 
