@@ -72,16 +72,17 @@ def facts_of(
     scope_policy: ScopePolicy,
     copied: Collection[str] = (),
     shared: SharedFacts | None = None,
+    reviewed: str | None = None,
 ) -> tuple[Fact, ...]:
     """Facts 1 to 6 about the examined head, in order. `branch` is the Runtime's short name.
 
-    `copied` are the files and folders that `copy` brought.
+    `copied` are the files and folders that `copy` brought; `reviewed` is the commit a review asked to change.
     """
     if examination.head is None or examination.head_state in ("damaged", "missing"):
         return (_no_worktree(examination, branch), *_unexamined())
     return (
         *_branch_facts(examination, branch),
-        *_commit_facts(task, examination, base),
+        *_commit_facts(task, examination, base, reviewed),
         _clean_fact(task, examination, base),
         _nested_fact(examination),
         *_shared_facts(examination, shared or SharedFacts()),
@@ -146,7 +147,7 @@ def _branch_facts(examination: Examination, branch: str) -> tuple[Fact, ...]:
     return (Fact(1, "branch", "ok", f"on {visible(branch)} at {short(head)}"),)
 
 
-def _commit_facts(task: Task, examination: Examination, base: str) -> tuple[Fact, ...]:
+def _commit_facts(task: Task, examination: Examination, base: str, reviewed: str | None) -> tuple[Fact, ...]:
     if examination.head == base:
         return (_no_commit(task, examination),)
     if not examination.base_is_ancestor:
@@ -160,6 +161,8 @@ def _commit_facts(task: Task, examination: Examination, base: str) -> tuple[Fact
         return (failed(2, "commit", f"the result {head} is no new work: it is already in {where}"),)
     if not examination.tree_differs and task.expect == "commit":
         return (failed(2, "commit", f"{count} without any change: the files are those of the start commit"),)
+    if reviewed is not None and examination.head == reviewed and task.expect == "commit":
+        return (failed(2, "commit", f"no new commit since a review of {short(reviewed)} asked for changes"),)
     return (Fact(2, "commit", "ok", f"{count} on {short(base)}"),)
 
 

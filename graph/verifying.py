@@ -72,6 +72,8 @@ async def _look(context: Context, subtask: SubtaskId) -> tuple[Event, bool]:
         scope_policy=context.snapshot.graph.scope_policy,
         copied=context.config.copy,
         shared=SharedFacts(restored=blamed, dangerous=context.snapshot.summary.shared_changes[:_PATHS_SHOWN]),
+        # A person who asks for a look may find that nothing needs to change.
+        reviewed=run.reviewed_commit if run.review and run.verified_by != "check" else None,
     )
     context.record(FactsRecorded(subtask, seen.head, tuple(_told(fact) for fact in facts)))
     crash_point("verify.facts")
@@ -89,7 +91,7 @@ async def _look(context: Context, subtask: SubtaskId) -> tuple[Event, bool]:
 
 
 def _with_review(run: TaskRun, seen: Examination, verdict: evidence.Verdict) -> evidence.Verdict:
-    """Whoever was asked for changes and made none is believed, visibly: the next review decides."""
+    """Where no change was needed after a review asked for some, the next review sees it."""
     if not run.review or seen.head != run.reviewed_commit:
         return verdict
     return replace(verdict, warnings=(*verdict.warnings, "nothing changed since a review asked for changes"))

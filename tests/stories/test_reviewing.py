@@ -157,13 +157,19 @@ def test_an_agent_that_ends_with_its_turn_gets_a_whole_prompt_with_the_feedback_
         assert words in prompt
 
 
-def test_a_rework_that_changes_nothing_says_so(world: World) -> None:
+def test_a_rework_that_changes_nothing_is_refused_until_a_person_finds_that_nothing_need_change(world: World) -> None:
     staying(world, f'if [ "$TURN" = 1 ]; then {ADDS}; else : > "$COORDINATE_AGENTS_SUBMIT_FILE"; fi')
-    integrated(world, "id: plan\nsubtasks: [{id: a, spec: x}]\n")
+    reviewed = by_id(integrated(world, "id: plan\nsubtasks: [{id: a, spec: x}]\n"))["a"]["verifiedCommit"]
     assert world.run("graph-review", "plan", "a", *CHANGES, "More.").code == 0
     done = world.run("graph-run", "plan", "--json")
-    assert done.code == 0, str(done)
-    assert "nothing changed since a review asked for changes" in by_id(done.data)["a"]["reason"]
+    refused = by_id(done.data)["a"]
+    assert (done.code, refused["state"], refused["failure"]["code"]) == (4, "FAILED", "EVIDENCE_REJECTED")
+    words = f"no new commit since a review of {reviewed[:12]} asked for changes"
+    assert words in refused["failure"]["message"]
+    looked = world.run("graph-check", "plan", "a", "--json")
+    checked = by_id(looked.data)["a"]
+    assert (looked.code, checked["state"], checked["verifiedCommit"]) == (0, "SUCCEEDED", reviewed)
+    assert "nothing changed since a review asked for changes" in checked["reason"]
 
 
 def test_a_review_of_what_moved_since_or_is_dirty_is_refused_and_decides_nothing(world: World) -> None:
