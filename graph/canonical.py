@@ -34,7 +34,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return {_camel(each.name): _plain(getattr(value, each.name)) for each in fields(value)}
+        return {name: _plain(getattr(value, field)) for name, field in _names(cast("Hashable", type(value)))}
     raise TypeError(f"{value!r} has no canonical text")
 
 
@@ -71,6 +71,11 @@ def _read_dataclass(cls: type[Any], raw: Any) -> Any:
     if not isinstance(raw, dict) or raw.keys() != wanted.keys():
         raise TypeError(f"{raw!r:.80} where the fields of {cls.__name__} are expected")
     return cls(**{name: _read(hint, raw[key]) for key, (name, hint) in wanted.items()})
+
+
+@cache
+def _names(cls: Hashable) -> tuple[tuple[str, str], ...]:
+    return tuple((_camel(each.name), each.name) for each in fields(cast("Any", cls)))
 
 
 @cache

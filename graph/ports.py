@@ -99,6 +99,10 @@ class Worktrees(Protocol):
         """Every Runtime branch and pin of the graph, full name to commit."""
         ...
 
+    def runtime_branches(self, graph: str) -> Mapping[str, CommitId]:
+        """Every Runtime branch of the graph, full name to commit: of the refs above those in one folder."""
+        ...
+
     def restore_refs(self, wanted: Mapping[str, CommitId]) -> tuple[str, ...]:
         """Set Runtime refs back to recorded values; returns the names that had to be changed."""
         ...

@@ -77,7 +77,7 @@ def fingerprint_of(changes: tuple[str, ...], after: Mapping[str, str]) -> str:
 
 
 def recorded_refs(context: Context) -> Mapping[str, CommitId]:
-    """What the Runtime's refs of finished subtasks must be: branch and every pin that the record names."""
+    """What the Runtime's branches of finished subtasks must be."""
     wanted: dict[str, CommitId] = {}
     for run in context.snapshot.runs.values():
         is_deleted = run.removal is not None and run.removal.is_branch_deleted
@@ -109,7 +109,7 @@ async def settle_refs(context: Context) -> tuple[str, ...]:
 async def repair_refs(context: Context, subtask: SubtaskId, found: Mapping[str, CommitId]) -> tuple[str, ...]:
     """Restore Runtime refs of other finished subtasks; returns the names that `subtask` is to be blamed for.
 
-    `found` is what the Runtime's refs are now.
+    `found` is what the Runtime's branches are now.
 
     A branch that moved forward holds more work and is left (the verified commit is what counts); one that was deleted
     or rewritten is set back, its strange tip kept. Blame falls on the subtask only when no other one was running.

@@ -98,10 +98,10 @@ def _with_review(run: TaskRun, seen: Examination, verdict: evidence.Verdict) -> 
 
 
 def _survey(context: Context, run: TaskRun) -> tuple[SharedState, Mapping[str, CommitId], Examination]:
-    """Shared state, Runtime refs and the worktree, in one worker thread."""
+    """Shared state, Runtime branches and the worktree, in one worker thread."""
     worktrees = context.worktrees
-    shared, refs = worktrees.shared_state(), worktrees.runtime_refs(context.graph_id)
-    return shared, refs, worktrees.examine(examine_request(context, run))
+    shared, branches = worktrees.shared_state(), worktrees.runtime_branches(context.graph_id)
+    return shared, branches, worktrees.examine(examine_request(context, run))
 
 
 def checks_of(context: Context, task: Task) -> tuple[Check, ...]:

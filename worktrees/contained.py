@@ -9,7 +9,6 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final
 
-from coordinate_agents.worktrees import refs
 from coordinate_agents.worktrees.history import History
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import BRANCH_PREFIX, INTEGRATION_SLUG, PIN_PREFIX, CommitId, RefSnapshot
@@ -28,13 +27,13 @@ def sibling_refs(judge: Judge, graph: str, slug: str, siblings: Sequence[str] | 
     """
     asked = None if siblings is None else frozenset(siblings)
     found: dict[str, CommitId] = {}
-    folders = [f"{BRANCH_PREFIX}/{graph}", f"{PIN_PREFIX}/{graph}"]
-    for name, oid in refs.read_refs(judge.facts.common_dir, folders).items():
-        owner = _owner(name, graph)
-        is_asked = owner in asked if asked is not None else owner != INTEGRATION_SLUG
-        is_subtask = not owner.startswith("+") and owner != slug
-        if is_asked and is_subtask and not name.rpartition("/")[2].startswith(("kept-", "discard-")):
-            found[name] = oid
+    for prefix in (f"{BRANCH_PREFIX}/{graph}/", f"{PIN_PREFIX}/{graph}/"):
+        for name, oid in read_refs(Path(judge.facts.common_dir), prefix).items():
+            owner, _, kind = name[len(prefix) :].partition("/")
+            is_asked = owner in asked if asked is not None else owner != INTEGRATION_SLUG
+            is_subtask = not owner.startswith("+") and owner != slug
+            if is_asked and is_subtask and not kind.startswith(("kept-", "discard-")):
+                found[name] = oid
     return found
 
 

@@ -8,7 +8,6 @@ pin without a record, which the next verification finds again.
 
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Final
 
 from coordinate_agents.worktrees.crashpoints import crash_point
@@ -44,7 +43,7 @@ def pin_verified(judge: Judge, graph: str, slug: str, commit: CommitId) -> str:
 
 def sync_ref(judge: Judge, name: str) -> None:
     """Write a ref that has a file of its own through to the disk; a packed one was synced by git."""
-    _sync_with_folders(Path(judge.facts.common_dir), [Path(judge.facts.common_dir, name)])
+    _sync_with_folders(judge.facts.common_dir, [f"{judge.facts.common_dir}/{name}"])
 
 
 def secure(judge: Judge, known: Sequence[CommitId], commit: CommitId) -> None:
@@ -56,14 +55,14 @@ def secure(judge: Judge, known: Sequence[CommitId], commit: CommitId) -> None:
     loose = _few_new(judge, known[0], commit) if len(known) == 1 else None
     if loose is None:
         listed = _listed(judge, known, commit)
-        loose = [path for oid in listed if (path := objects / oid[:2] / oid[2:]).exists()]
+        loose = [path for oid in listed if os.path.exists(path := f"{objects}/{oid[:2]}/{oid[2:]}")]  # noqa: PTH110
     if len(loose) > _MAX_SINGLE_SYNCS:
         os.sync()
     else:
         _sync_with_folders(objects, loose)
 
 
-def _few_new(judge: Judge, base: CommitId, commit: CommitId) -> list[Path] | None:
+def _few_new(judge: Judge, base: CommitId, commit: CommitId) -> list[str] | None:
     """The files of all objects that commit has and base has not; None when they are many, packed, or one is gone."""
     short = None if judge.is_shallow else judge.commits.between(base, [commit])
     added = None if short is None else judge.trees.added(base, short)
@@ -84,20 +83,23 @@ def _listed(judge: Judge, known: Sequence[CommitId], commit: CommitId) -> list[s
     return listed.lines()
 
 
-def _sync_with_folders(top: Path, files: Iterable[Path]) -> None:
-    """Sync the files that exist, then the folders from theirs up to `top`: a name is durable with its folder."""
-    folders: dict[Path, None] = {}
+def _sync_with_folders(top: str, files: Iterable[str]) -> None:
+    """Sync the files below `top` that exist, then the folders from theirs up to it: a name is durable with its folder.
+
+    The files' names begin with that of `top`.
+    """
+    folders: dict[str, None] = {}
     for path in files:
         if _sync(path):
-            above = path.parent
-            while above != top:
+            above = path.rpartition("/")[0]
+            while len(above) > len(top):
                 folders[above] = None
-                above = above.parent
+                above = above.rpartition("/")[0]
     for folder in [*folders, top] if folders else []:
         _sync(folder)
 
 
-def _sync(path: Path) -> bool:
+def _sync(path: str) -> bool:
     """Whether there was something to sync."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

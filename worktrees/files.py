@@ -34,7 +34,7 @@ def ensure_text(path: Path, text: bytes) -> None:
         raise
 
 
-def read_regular(path: Path, max_bytes: int = MAX_READ_BYTES) -> bytes | None:
+def read_regular(path: Path | str, max_bytes: int = MAX_READ_BYTES) -> bytes | None:
     """Content of a regular file; None when there is none: absent, a link, a device, a pipe, too large, unreadable."""
     try:
         # O_NONBLOCK: opening a pipe that somebody put there must not wait for its writer.
@@ -56,7 +56,7 @@ def read_regular(path: Path, max_bytes: int = MAX_READ_BYTES) -> bytes | None:
 def identity(path: str) -> tuple[int, int] | None:
     """(device, inode) of a real folder; None when there is none, or a link in its place."""
     try:
-        found = Path(path).lstat()
+        found = os.lstat(path)
     except OSError:
         return None
     return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None

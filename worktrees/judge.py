@@ -196,12 +196,12 @@ class Judge:
         return self._reader.look_up(expression)
 
     @property
-    def user_objects(self) -> Path:
-        return Path(self._objects)
+    def user_objects(self) -> str:
+        return self._objects
 
     @property
     def is_shallow(self) -> bool:
-        return Path(self.git_dir, "shallow").exists()
+        return os.path.exists(f"{self.git_dir}/shallow")  # noqa: PTH110
 
     def exists(self, oid: str) -> bool:
         return self.look_up(oid) is not None
@@ -298,7 +298,7 @@ class Judge:
     def _verify(self) -> None:
         """Write the fixed files again when they are not as written. Three stat calls when nothing changed."""
         names = ("HEAD", "config", "objects/info/alternates")
-        seen = tuple(_fingerprint(Path(self.git_dir, name)) for name in names)
+        seen = tuple(_fingerprint(f"{self.git_dir}/{name}") for name in names)
         if seen == self._seen:
             return
         with self._lock:
@@ -308,7 +308,7 @@ class Judge:
                 # Where nothing can be written, taking away what is not there is refused too; looking must work.
                 if os.path.lexists(Path(self.git_dir, name)):
                     Path(self.git_dir, name).unlink(missing_ok=True)
-            self._seen = tuple(_fingerprint(Path(self.git_dir, name)) for name in names)
+            self._seen = tuple(_fingerprint(f"{self.git_dir}/{name}") for name in names)
 
     def _sweep(self) -> None:
         tmp = Path(self.git_dir, "tmp")
@@ -347,9 +347,9 @@ def _copy_shallow(common_dir: str, judge: Path) -> None:
         ensure_text(target, boundary)
 
 
-def _fingerprint(path: Path) -> tuple[int, int, int] | None:
+def _fingerprint(path: str) -> tuple[int, int, int] | None:
     try:
-        found = path.lstat()
+        found = os.lstat(path)
     except OSError:
         return None
     return (found.st_ino, found.st_size, found.st_mtime_ns)

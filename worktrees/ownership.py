@@ -49,21 +49,22 @@ def lock_reason(nonce: str) -> str:
 
 
 def admin_dir(facts: RepositoryFacts, worktree: Worktree) -> str:
-    return str(Path(facts.common_dir, "worktrees", worktree.admin_name))
+    # Asked a dozen times a subtask, as the questions below: no path objects.
+    return f"{facts.common_dir}/worktrees/{worktree.admin_name}".rstrip("/")
 
 
 def is_intact(facts: RepositoryFacts, worktree: Worktree) -> str | None:
     """None when everything agrees; else what is wrong, for people. No git call."""
-    path = Path(worktree.path)
-    found = identity(worktree.path)
+    path = worktree.path
+    found = identity(path)
     if found is None:
         return "its folder is missing" if not os.path.lexists(path) else "its folder was replaced by something else"
     if found != (worktree.device, worktree.inode):
         return "its folder was replaced by another one"
-    if os.path.realpath(path) != worktree.path:
+    if os.path.realpath(path) != path:
         return LINKED
     admin = admin_dir(facts, worktree)
-    linked = linked_admin(worktree.path, expected=admin)
+    linked = linked_admin(path, expected=admin)
     if linked is None:
         return "its .git file is missing or is not a link file"
     if linked != admin:
@@ -86,16 +87,16 @@ def is_same_folder(worktree: Worktree) -> bool:
 
 def registration_problem(facts: RepositoryFacts, worktree: Worktree) -> str | None:
     """None when the admin folder is ours and points at the path; the worktree's own folder may be gone."""
-    admin = Path(admin_dir(facts, worktree))
-    if not worktree.admin_name or "/" in worktree.admin_name or identity(str(admin)) is None:
+    admin = admin_dir(facts, worktree)
+    if not worktree.admin_name or "/" in worktree.admin_name or identity(admin) is None:
         return UNREGISTERED
-    back = _line(admin / "gitdir")
-    if back is None or _joined(admin, back) != str(Path(worktree.path, ".git")):
+    back = _line(f"{admin}/gitdir")
+    if back is None or _joined(admin, back) != f"{worktree.path}/.git":
         return ELSEWHERE
-    common = _line(admin / "commondir")
-    if common is None or os.path.realpath(admin / common) != facts.common_dir:
+    common = _line(f"{admin}/commondir")
+    if common is None or os.path.realpath(f"{admin}/{common}") != facts.common_dir:
         return "its registration belongs to another repository"
-    if _line(admin / "locked") != lock_reason(worktree.nonce):
+    if _line(f"{admin}/locked") != lock_reason(worktree.nonce):
         return UNLOCKED
     return None
 
@@ -105,7 +106,7 @@ def linked_admin(path: str, *, expected: str = "") -> str | None:
 
     Links in its name are resolved, unless it is the `expected` one letter by letter.
     """
-    text = _line(Path(path, ".git"))
+    text = _line(f"{path}/.git")
     if text is None or not text.startswith("gitdir: "):
         return None
     if text == f"gitdir: {expected}":
@@ -125,8 +126,8 @@ def lock_text(facts: RepositoryFacts, worktree: Worktree) -> str | None:
 
 def registered_place(facts: RepositoryFacts, worktree: Worktree) -> str | None:
     """The folder that the registration points at; None when it cannot be read."""
-    admin = Path(admin_dir(facts, worktree))
-    back = _line(admin / "gitdir")
+    admin = admin_dir(facts, worktree)
+    back = _line(f"{admin}/gitdir")
     return None if back is None else str(Path(_joined(admin, back)).parent)
 
 
@@ -213,16 +214,16 @@ def _record(raw: dict[str, Any]) -> Record:
 def _record_path(facts: RepositoryFacts, graph: str, slug: str) -> Path:
     assert _COMPONENT.fullmatch(graph), graph
     assert _COMPONENT.fullmatch(slug), slug
-    return Path(facts.state_dir, "worktrees", graph, f"{slug}.json")
+    return Path(f"{facts.state_dir}/worktrees/{graph}/{slug}.json")
 
 
-def _line(path: Path) -> str | None:
+def _line(path: Path | str) -> str | None:
     """A small file without its last newline; paths in it may hold newlines of their own."""
     text = read_regular(path, _MAX_LINK_BYTES)
     return None if text is None else os.fsdecode(text).removesuffix("\n")
 
 
-def _joined(folder: Path, link: str) -> str:
+def _joined(folder: str, link: str) -> str:
     """Where `gitdir` points: its folder with links resolved, then `.git` as it is."""
-    target = Path(folder, link)
-    return str(Path(os.path.realpath(target.parent), target.name))
+    parent, name = os.path.split(os.path.join(folder, link))  # noqa: PTH118
+    return f"{os.path.realpath(parent)}/{name}"

@@ -50,21 +50,21 @@ def locate(facts: RepositoryFacts, worktree: Worktree) -> Position:
 
 def read_position(facts: RepositoryFacts, worktree: Worktree) -> Position:
     """As `locate`, from the registration alone: for a worktree that the caller proved ours, wherever its folder is."""
-    common, admin = Path(facts.common_dir), Path(admin_dir(facts, worktree))
+    common, admin = Path(facts.common_dir), admin_dir(facts, worktree)
     branch = f"refs/heads/{worktree.branch}"
-    found = read_head(admin, common)
+    found = read_head(Path(admin), common)
     tip = read_ref(common, branch)
     if found is None:
         return Position("damaged", branch_tip=tip)
-    lock = admin / "index.lock"
+    lock = f"{admin}/index.lock"
     age_s = _age_s(lock)
     return Position(
         state="detached" if found.ref is None else "on-branch" if found.ref == branch else "other-branch",
         head=found.commit,
         branch=found.ref,
         branch_tip=tip,
-        operation=next((name for file, name in _OPERATIONS if os.path.lexists(admin / file)), None),
-        lock=None if age_s is None else str(lock),
+        operation=next((name for file, name in _OPERATIONS if os.path.lexists(f"{admin}/{file}")), None),
+        lock=None if age_s is None else lock,
         lock_age_s=age_s,
     )
 
@@ -78,8 +78,8 @@ def private_commits(facts: RepositoryFacts, worktree: Worktree) -> tuple[CommitI
     return tuple(found)
 
 
-def _age_s(path: Path) -> float | None:
+def _age_s(path: str) -> float | None:
     try:
-        return max(0.0, time.time() - path.lstat().st_mtime)
+        return max(0.0, time.time() - os.lstat(path).st_mtime)
     except OSError:
         return None

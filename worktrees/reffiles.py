@@ -42,7 +42,7 @@ class Resolved:
     commit: CommitId | None
 
 
-def read_small(path: Path, limit: int = MAX_REF_BYTES) -> str | None:
+def read_small(path: Path | str, limit: int = MAX_REF_BYTES) -> str | None:
     """The text of a regular file of at most `limit` bytes; None when it is anything else."""
     data = _read(path, limit + 1)
     return None if data is None or len(data) > limit else os.fsdecode(data)
@@ -215,7 +215,7 @@ def _loose_value(path: str) -> CommitId | None:
     known = _values.get(path)
     if known is not None and known[0] == mark:
         return known[1]
-    text = (read_small(Path(path)) or "").strip()
+    text = (read_small(path) or "").strip()
     if not text and not os.path.lexists(path):
         return None
     value = text if _OID.fullmatch(text) else ""
@@ -227,7 +227,7 @@ def _loose_value(path: str) -> CommitId | None:
     return value
 
 
-def _read(path: Path, limit: int) -> bytes | None:
+def _read(path: Path | str, limit: int) -> bytes | None:
     with contextlib.suppress(OSError), _regular(path) as fd:
         return _read_all(fd, limit)
     return None
@@ -242,7 +242,7 @@ def _read_end(path: Path) -> bytes:
 
 
 @contextlib.contextmanager
-def _regular(path: Path) -> Iterator[int]:
+def _regular(path: Path | str) -> Iterator[int]:
     # NONBLOCK: opening a FIFO that somebody planted would wait for ever.
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

@@ -10,7 +10,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from coordinate_agents.worktrees.cat_file import ObjectReader
@@ -202,13 +201,13 @@ def parse_tree(data: bytes, oid_size: int) -> Tree:
     return entries
 
 
-def loose_paths(objects: Path, oids: Iterable[str]) -> list[Path] | None:
+def loose_paths(objects: str, oids: Iterable[str]) -> list[str] | None:
     """The files of these objects; None when one is not a loose object of this store (packed, elsewhere, missing)."""
     # Asked of every object of a graph's commits at every start: no path object for each.
-    top, paths = str(objects), []
+    paths = []
     for oid in oids:
-        path = f"{top}/{oid[:2]}/{oid[2:]}"
+        path = f"{objects}/{oid[:2]}/{oid[2:]}"
         if not os.path.isfile(path):  # noqa: PTH113
             return None
         paths.append(path)
-    return [Path(path) for path in paths]
+    return paths

@@ -42,6 +42,7 @@ from coordinate_agents.worktrees import (
 from coordinate_agents.worktrees.files import ensure_text, read_regular
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import (
+    BRANCH_PREFIX,
     INTEGRATION_SLUG,
     Base,
     BranchGone,
@@ -126,6 +127,9 @@ class GitWorktrees:
 
     def runtime_refs(self, graph: str) -> Mapping[str, CommitId]:
         return refs.runtime_refs(self._judge, graph)
+
+    def runtime_branches(self, graph: str) -> Mapping[str, CommitId]:
+        return refs.read_refs(self.facts.common_dir, [f"{BRANCH_PREFIX}/{graph}"])
 
     def restore_refs(self, wanted: Mapping[str, CommitId]) -> tuple[str, ...]:
         return refs.restore_refs(self._judge, wanted)
