@@ -7,6 +7,7 @@ hosts: stdlib only. Source: the kernel's admin guide, cgroup-v2.
 
 import contextlib
 import errno
+import functools
 import os
 import time
 
@@ -21,16 +22,7 @@ def make(name: str) -> str:
     """The folder of a new cgroup below our own; empty when none can be made."""
     if not name.isalnum():
         return ""
-    try:
-        with open("/proc/self/cgroup", encoding="utf-8") as file:  # noqa: PTH123
-            own = next(line[3:].strip() for line in file if line.startswith("0::"))
-    except (OSError, StopIteration):
-        return ""
-    for mount in _MOUNTS:
-        if not os.access(f"{mount}/cgroup.controllers", os.R_OK):
-            continue
-        parent = f"{mount}{own.rstrip('/')}"
-        _tidy(parent)
+    for parent in parents():
         path = f"{parent}/{_PREFIX}{name}"
         try:
             os.mkdir(path)  # noqa: PTH102
@@ -43,6 +35,20 @@ def make(name: str) -> str:
             return path
         remove(path)
     return ""
+
+
+@functools.cache
+def parents() -> tuple[str, ...]:
+    """Where cgroups may be made: our own, in each hierarchy. Tidied, once: a fork server does so for all its hosts."""
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8") as file:  # noqa: PTH123
+            own = next(line[3:].strip() for line in file if line.startswith("0::"))
+    except (OSError, StopIteration):
+        return ()
+    found = tuple(f"{mount}{own.rstrip('/')}" for mount in _MOUNTS if os.access(f"{mount}/cgroup.controllers", os.R_OK))
+    for parent in found:
+        _tidy(parent)
+    return found
 
 
 def enter(path: str) -> None:

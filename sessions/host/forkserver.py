@@ -19,6 +19,7 @@ import socket
 import sys
 import traceback
 
+from coordinate_agents.sessions import cgroup
 from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.drivers import DRIVERS
 from coordinate_agents.sessions.host import main as host
@@ -84,8 +85,12 @@ def _open_maker(pid: int) -> int:
 
 def _call_itself(name: str) -> None:
     """For people who look at ps: the command line of a forked host is this server's."""
-    with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as file:  # noqa: PTH123
-        file.write(name)
+    with contextlib.suppress(OSError):
+        descriptor = os.open("/proc/self/comm", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(descriptor, name.encode("ascii"))
+        finally:
+            os.close(descriptor)
 
 
 def _warm() -> None:
@@ -95,6 +100,7 @@ def _warm() -> None:
     tail(last_line(b"x").encode("ascii"))
     machine_id()
     boot_id()
+    cgroup.parents()
 
 
 def _reap(_number: int, _frame: object) -> None:
