@@ -28,6 +28,7 @@ _RENDERERS: Final[Mapping[str, str]] = {
     "graph-cleanup": "render_cleanup:cleanup",
     "graph-undo": "render_cleanup:undone",
     "graph-review": "render_review:review",
+    "graph-deliver": "render_delivery:delivered",
     "graph-forget": "render_cleanup:forgotten",
     "graph-list": "render_status:graphs",
     "graph-inspect": "render_inspect:inspect",

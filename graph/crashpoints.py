@@ -65,6 +65,7 @@ POINTS: Final[tuple[str, ...]] = (
     "undo.made",
     "forget.recorded",
     "forget.session",
+    "deliver.done",
 )
 
 _target, _, _count = os.environ.get(CRASH_VARIABLE, "").partition(":")

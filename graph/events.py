@@ -135,6 +135,22 @@ class ReviewDecided:
 
 
 @dataclass(frozen=True, slots=True)
+class BranchDelivered:
+    """A branch of the user's, named by them, holds `commit`: the integrated `source` itself, or it squashed.
+
+    `base` is what the source was built on; `previous` is where the branch stood, None when it was made.
+    """
+
+    branch: str
+    commit: CommitId
+    source: CommitId
+    base: CommitId
+    previous: CommitId | None = None
+    is_squashed: bool = False
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
 class GraphForgotten:
     """The graph is over: what its Sessions printed goes, and with `pins` what only its pins held. The log stays."""
 
@@ -677,6 +693,7 @@ GraphEvent = (
     | ResolutionRecorded
     | ReviewOpened
     | ReviewDecided
+    | BranchDelivered
     | GraphForgotten
 )
 Event = TaskEvent | IntegrationEvent | GraphEvent

@@ -38,6 +38,8 @@ from coordinate_agents.worktrees.model import (
     CommitOutcome,
     CommitRequest,
     Contents,
+    Delivered,
+    DeliveryRequest,
     Examination,
     ExamineRequest,
     FinishedMerge,
@@ -309,6 +311,25 @@ class Worktrees(Protocol):
 
     def drop_pins(self, graph: str, *, is_dry: bool) -> PinsDropped:
         """Delete every pin of the graph. What only these held is lost at git's next gc: it is counted."""
+        ...
+
+    def deliver(self, request: DeliveryRequest) -> Delivered:
+        """Make a branch of the user's, or move it forward, by compare-and-swap. Repeated: not moved again.
+
+        Raises: INVALID_USAGE for a name that is none; WORKTREE_CONFLICT when it is checked out, or holds other work.
+        """
+        ...
+
+    def tip_of_branch(self, branch: str) -> CommitId | None:
+        """Where a local branch of the user's stands; None when there is none."""
+        ...
+
+    def subjects(self, base: CommitId, head: CommitId, *, limit: int) -> tuple[tuple[CommitId, str], ...]:
+        """Id and subject of the commits that head adds, merges left out, oldest first; at most `limit`."""
+        ...
+
+    def remotes(self) -> tuple[str, ...]:
+        """Names of the repository's remotes, in the order of its configuration."""
         ...
 
     def bring_back(self, request: BringBackRequest, *, root: str, frozen: str) -> BroughtBack:

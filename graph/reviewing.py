@@ -46,7 +46,7 @@ def reviewed(snapshot: Snapshot, asked: Asked) -> Reviewed:
         commits = [_verified(snapshot, subtask) for subtask in asked.subtasks]
         found = Reviewed(commits[0], asked.subtasks, is_graph=False)
     else:
-        found = Reviewed(_integrated(snapshot), tuple(snapshot.runs), is_graph=True)
+        found = Reviewed(integrated_commit(snapshot, "review"), tuple(snapshot.runs), is_graph=True)
     if asked.commit is not None and not (len(asked.commit) >= 7 and found.commit.startswith(asked.commit)):
         raise _stale(snapshot, f"the decision is about {asked.commit[:12]}", found)
     review = snapshot.summary.review
@@ -111,23 +111,26 @@ def _verified(snapshot: Snapshot, subtask: SubtaskId) -> CommitId:
     return run.verified_commit
 
 
-def _integrated(snapshot: Snapshot) -> CommitId:
+def integrated_commit(snapshot: Snapshot, purpose: str) -> CommitId:
+    """The commit that holds all there is. Raises: TASK_STATE_CONFLICT when there is nothing whole for this purpose."""
     integration, graph = snapshot.summary.integration, snapshot.graph.id
     open_ones = [run.id for run in snapshot.runs.values() if run.state != "succeeded"]
     if open_ones:
         which = listed(sorted(open_ones), first=5)
         raise _conflict(
             snapshot,
-            f"Graph {graph} has nothing whole to review: {which} did not succeed yet.",
+            f"Graph {graph} has nothing whole to {purpose}: {which} did not succeed yet.",
             next=f"{PROGRAM} graph-status {graph}",
+            stage=purpose,
         )
     is_present = integration.state == "integrated" and set(integration.heads) == set(verified_heads(snapshot))
     if not is_present or integration.commit is None:
         was = "its integration is of earlier commits" if integration.state == "integrated" else "it is not integrated"
         raise _conflict(
             snapshot,
-            f"Graph {graph} has nothing whole to review: {was}.",
+            f"Graph {graph} has nothing whole to {purpose}: {was}.",
             next=f"{PROGRAM} graph-integrate {graph}",
+            stage=purpose,
         )
     return integration.commit
 
@@ -158,12 +161,14 @@ def _stale(snapshot: Snapshot, saw: str, found: Reviewed) -> GraphError:
     )
 
 
-def _conflict(snapshot: Snapshot, message: str, *, next: str, facts: Mapping[str, str] | None = None) -> GraphError:
+def _conflict(
+    snapshot: Snapshot, message: str, *, next: str, stage: str = "review", facts: Mapping[str, str] | None = None
+) -> GraphError:
     return GraphError(
         "TASK_STATE_CONFLICT",
         message,
-        kept="everything as it is; nothing was decided",
+        kept=f"everything as it is; nothing was {'decided' if stage == 'review' else f'{stage}ed'}",
         next=next,
-        stage="review",
+        stage=stage,
         facts={"taskId": snapshot.graph.id, **(facts or {})},
     )

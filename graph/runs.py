@@ -190,11 +190,24 @@ class Review:
 
 
 @dataclass(frozen=True, slots=True)
+class Delivered:
+    """What a branch of the user's was given last, as `BranchDelivered` says it."""
+
+    branch: str
+    commit: CommitId
+    source: CommitId
+    base: CommitId
+    is_squashed: bool = False
+    who: str = ""
+    at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GraphSummary:
     """Graph-level state. `shared_changes` is what somebody did to the shared git state since `shared_blob`.
 
     `is_forgotten`: it is over, and no verb changes it any more. `resolutions`: of the same two commits only the last
-    one.
+    one; `deliveries`: to the same branch only the last one.
     """
 
     base: CommitId | None = None
@@ -211,6 +224,7 @@ class GraphSummary:
     resolutions: tuple[Resolution, ...] = ()
     review: Review = field(default_factory=Review)
     is_forgotten: bool = False
+    deliveries: tuple[Delivered, ...] = ()
 
 
 def run_to_row(run: TaskRun) -> str:

@@ -15,6 +15,7 @@ from coordinate_agents.graph.events import (
     BaseConflicted,
     BaseFixed,
     BaselineExtended,
+    BranchDelivered,
     CheckEnded,
     CommandStarting,
     CommitMade,
@@ -67,6 +68,7 @@ from coordinate_agents.graph.removed import fold_removal
 from coordinate_agents.graph.runs import (
     INTERRUPTED,
     LIMIT_CODES,
+    Delivered,
     Good,
     GraphSummary,
     Integration,
@@ -85,6 +87,7 @@ from coordinate_agents.worktrees.model import INTEGRATION_SLUG, Head, Worktree
 __all__ = [
     "INTERRUPTED",
     "LIMIT_CODES",
+    "Delivered",
     "Good",
     "GraphSummary",
     "Integration",
@@ -132,6 +135,7 @@ class Snapshot:
                 | ResolutionRecorded()
                 | ReviewOpened()
                 | ReviewDecided()
+                | BranchDelivered()
                 | IntegrationStarted()
                 | IntegrationConflicted()
                 | IntegrationMerged()
@@ -173,6 +177,9 @@ def _fold_summary(summary: GraphSummary, event: Any, time: float) -> GraphSummar
     match event:
         case GraphCreated(base=base, branch=branch):
             return replace(summary, base=base, base_branch=branch)
+        case BranchDelivered():
+            rest = tuple(each for each in summary.deliveries if each.branch != event.branch)
+            return replace(summary, deliveries=(*rest, _delivered(event, time)))
         case GraphForgotten():
             return replace(summary, is_forgotten=True)
         case DriveStarted(pid=pid):
@@ -203,6 +210,10 @@ def _fold_summary(summary: GraphSummary, event: Any, time: float) -> GraphSummar
             return replace(summary, shared_changes=changes, shared_fingerprint=fingerprint, shared_since=time)
         case _:
             return replace(summary, integration=_fold_integration(summary.integration, event))
+
+
+def _delivered(event: BranchDelivered, time: float) -> Delivered:
+    return Delivered(event.branch, event.commit, event.source, event.base, event.is_squashed, event.who, time)
 
 
 def _fold_review(review: Review, event: ReviewOpened | ReviewDecided, time: float) -> Review:

@@ -106,6 +106,7 @@ GRAPH_EVENTS: Final = frozenset(
         "ResolutionRecorded",
         "ReviewOpened",
         "ReviewDecided",
+        "BranchDelivered",
     }
 )
 

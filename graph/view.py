@@ -137,6 +137,18 @@ def _status(
         "frontier": {place: frontier.counts()[place] for place in PLACES},
         "integration": _integration(row.id, summary.get("integration", {}), is_current=is_current(runs, summary)),
         "review": review_json(runs, summary),
+        "deliveries": [_delivery(each) for each in summary.get("deliveries", ())],
+    }
+
+
+def _delivery(delivered: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "branch": delivered["branch"],
+        "commit": delivered["commit"],
+        "source": delivered["source"],
+        "isSquashed": delivered.get("is_squashed", False),
+        "who": delivered.get("who"),
+        "at": _time(delivered.get("at")),
     }
 
 

@@ -51,6 +51,9 @@ POINTS = (
     "remove.dropped",
     "undo.created",
     "undo.filled",
+    # Of a branch of the user's that they asked for.
+    "deliver.decided",
+    "deliver.moved",
 )
 
 _target, _, _count = os.environ.get(CRASH_VARIABLE, "").partition(":")

@@ -378,3 +378,36 @@ class PinsDropped:
 
     pins: int
     only_here: int
+
+
+@dataclass(frozen=True, slots=True)
+class Squash:
+    """One commit in the user's name with this message, instead of the history."""
+
+    name: str
+    email: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryRequest:
+    """Let a branch of the user's hold the commit. `earlier`: what was delivered squashed to it before, if it was.
+
+    `base` is the parent of a squashed commit on a new branch.
+    """
+
+    branch: str
+    commit: CommitId
+    base: CommitId
+    squash: Squash | None = None
+    earlier: CommitId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What the branch holds now; `previous` is where it stood, `parent` that of a squashed commit."""
+
+    commit: CommitId
+    previous: CommitId | None
+    parent: CommitId | None
+    is_moved: bool

@@ -91,6 +91,14 @@ def change_refs(judge: Judge, changes: Sequence[RefChange]) -> None:
         raise WorktreeError("WORKTREE_CONFLICT", f"A Runtime ref could not be set: {said}", kept="no ref was changed")
 
 
+def move_user_branch(judge: Judge, change: RefChange) -> str | None:
+    """Move one branch that is the user's, because they named it; what git said when it did not."""
+    if not change.name.startswith("refs/heads/") or is_runtime_ref(change.name):
+        raise WorktreeError("INTERNAL_ERROR", f"{change.name} is no branch of the user's.", kept="no ref was changed")
+    zero = "0" * (64 if judge.facts.object_format == "sha256" else 40)
+    return judge.change_refs(os.fsencode(_command(change, zero)))
+
+
 def restore_refs(judge: Judge, wanted: Mapping[str, CommitId]) -> tuple[str, ...]:
     """Set Runtime refs to these values; returns the names that were different, sorted."""
     common_dir = judge.facts.common_dir

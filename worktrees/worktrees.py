@@ -14,6 +14,7 @@ from coordinate_agents.worktrees import (
     bring,
     bring_back,
     commits,
+    deliver,
     diff,
     dirty,
     durable,
@@ -52,6 +53,8 @@ from coordinate_agents.worktrees.model import (
     CommitOutcome,
     CommitRequest,
     Contents,
+    Delivered,
+    DeliveryRequest,
     Examination,
     ExamineRequest,
     FinishedMerge,
@@ -289,6 +292,18 @@ class GitWorktrees:
 
     def drop_pins(self, graph: str, *, is_dry: bool) -> PinsDropped:
         return branches.drop_pins(self._judge, graph, is_dry=is_dry)
+
+    def deliver(self, request: DeliveryRequest) -> Delivered:
+        return deliver.deliver(self._judge, request)
+
+    def tip_of_branch(self, branch: str) -> CommitId | None:
+        return deliver.tip_of_branch(self._judge, branch)
+
+    def subjects(self, base: CommitId, head: CommitId, *, limit: int) -> tuple[tuple[CommitId, str], ...]:
+        return deliver.subjects(self._judge, base, head, limit=limit)
+
+    def remotes(self) -> tuple[str, ...]:
+        return deliver.remotes(self._judge)
 
     def bring_back(self, request: BringBackRequest, *, root: str, frozen: str) -> BroughtBack:
         return bring_back.bring_back(self._judge, request, root=root, frozen=frozen)

@@ -129,7 +129,10 @@ def _advice(graph: str, subtasks: list[str], data: Mapping[str, Any]) -> list[st
     if told["decision"] == "REVIEW_APPROVED":
         what = f"commit {commit} of subtask {subtasks[0]}" if subtasks else f"the integrated commit {commit}"
         lines = [f"Approved: {what}." if told["recorded"] else f"Approved before: {what}."]
-        return lines if subtasks else [*lines, f"It is on branch {data['integration']['branch']}; nothing was merged."]
+        if subtasks:
+            return lines
+        deliver = f"Next, to have it on a branch of yours: coordinate-agents graph-deliver {graph} --branch NAME"
+        return [*lines, f"It is on branch {data['integration']['branch']}; nothing was merged.", deliver]
     words = " ".join([graph, *subtasks[:1]])
     return [
         f"Look: coordinate-agents graph-diff {words}",

@@ -12,6 +12,7 @@ import anyio
 
 from coordinate_agents.graph.acts.answers import Act, refusal
 from coordinate_agents.graph.acts.check import begin_check
+from coordinate_agents.graph.acts.deliver import deliver
 from coordinate_agents.graph.acts.dispatch import dispatch
 from coordinate_agents.graph.acts.hold import hold, release
 from coordinate_agents.graph.acts.resume import resume
@@ -175,6 +176,7 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     "resume": _answered(resume),
     "check": _answered(begin_check),
     "review": _answered(review),
+    "deliver": _answered(deliver),
     "graph-hold": _answered(hold),
     "graph-release": _answered(release),
     "tell": _tell,

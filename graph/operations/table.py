@@ -305,6 +305,18 @@ VERBS: Final[tuple[Verb, ...]] = (
         group="change",
     ),
     Verb(
+        "graph-deliver",
+        "let one branch of yours hold what is integrated; print how to publish it; push nothing",
+        "write",
+        (
+            GRAPH,
+            Param("branch", "a new branch, or one that only moves forward and is checked out nowhere", required=True),
+            Param("squash", "one commit in your name instead of the history", kind="flag"),
+        ),
+        group="change",
+        is_repeatable=True,
+    ),
+    Verb(
         "graph-cleanup",
         "remove the worktrees of ended subtasks; what holds something unsaved stays, with the reason",
         "write",

@@ -137,6 +137,7 @@ def test_a_new_graph_shows_every_subtask_in_id_order() -> None:
         },
         "integration": None,
         "review": None,
+        "deliveries": [],
     }
 
 
