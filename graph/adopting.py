@@ -7,6 +7,7 @@ only. Never adopted: a Session of somebody else, in another folder, or one that 
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import SessionAdopted
+from coordinate_agents.graph.opened import way_out
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.sessions.model import SessionId
 
@@ -38,7 +39,7 @@ async def adoption(context: Context, run: TaskRun, *, who: str) -> SessionAdopte
             "SESSION_STATE_CONFLICT",
             f"Session {run.session} of subtask {run.id} still lives and cannot be adopted: {why}.",
             kept="that Session, the worktree and its branch",
-            next=f"coordinate-agents session-close {run.session}",
+            next=way_out(run.session, facts),
             stage="resume",
             facts={"taskId": context.graph_id, "subtaskId": run.id, "sessionId": run.session},
         )

@@ -40,6 +40,7 @@ from coordinate_agents.graph.events import (
 from coordinate_agents.graph.exhaustion import failure_of_machine
 from coordinate_agents.graph.integrating import check_integration, integration_failed, merge_heads
 from coordinate_agents.graph.model import SubtaskId, slug
+from coordinate_agents.graph.opened import require_vacant
 from coordinate_agents.graph.ref_snapshots import put_refs
 from coordinate_agents.graph.resolving import conflict_event, resolutions_of
 from coordinate_agents.graph.shared import record_shared
@@ -63,6 +64,7 @@ _FINAL_CODES = frozenset(
         "REPOSITORY_UNSUPPORTED",
         "DISK_FULL",
         "SESSION_CLOSE_FAILED",
+        "SESSION_STATE_CONFLICT",
     }
 )
 
@@ -138,6 +140,7 @@ async def _make_base(context: Context, subtask: SubtaskId) -> Event:
     """Snapshot the user's refs, keep their tips, fix the base. A later attempt in a kept worktree keeps its base."""
     if not context.run(subtask).is_rework:
         await require_closed(context, subtask, "another attempt starts")
+    await require_vacant(context, context.run(subtask))
     run, task = context.run(subtask), context.task(subtask)
     heads = heads_of(context.snapshot, task.depends_on)
     looked = await context.call(_look_and_make, context, run, heads)

@@ -6,7 +6,6 @@ from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.custody import run_command
 from coordinate_agents.graph.events import AttemptFailed, Event, Failure, SetupDone, WorktreeReady
 from coordinate_agents.graph.model import SubtaskId, slug
-from coordinate_agents.graph.opened import require_none_open
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import CommitId, Worktree, branch_ref
@@ -42,7 +41,6 @@ async def create_worktree(context: Context, subtask: SubtaskId) -> Event:
 
 async def _reuse(context: Context, run: TaskRun, worktree: Worktree) -> Event:
     """The kept worktree with whatever stands in it. A missing folder is laid out anew at the kept branch tip."""
-    await require_none_open(context, run)
     if run.removing is not None:
         # A removal that was cut short is taken back, or finished where its files were deleted already.
         await context.call(context.worktrees.settle_removal, context.graph_id, slug(run.id), worktree)

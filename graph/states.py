@@ -69,7 +69,8 @@ TASK_EVENTS: Final[Mapping[str, frozenset[TaskState]]] = {
     "FactsRecorded": frozenset({"running"}),
     "CheckEnded": frozenset({"running"}),
     "TaskJudged": frozenset({"running"}),
-    "AttemptFailed": frozenset({"running"}),
+    # Of one that ended, because a new attempt is refused: its last Session may still live.
+    "AttemptFailed": frozenset({"running", "failed", "stopped"}),
     "TaskStopped": frozenset({"running"}),
     "TaskReset": frozenset({"idle", "succeeded", "failed", "stopped"}),
     "ReworkRequested": frozenset({"succeeded"}),

@@ -251,8 +251,14 @@ class SessionHosts(Conversations):
         """What an ended Session named as survivors is tried once more."""
         if record is None or record.end is None or not record.end.survivors:
             return ()
-        traces = custodian.traces_of([record])
-        return await anyio.to_thread.run_sync(strays.end, traces, record.close_bound_s)
+        return await anyio.to_thread.run_sync(self._end_survivors, record, record.end.survivors)
+
+    def _end_survivors(self, record: SessionRecord, named: tuple[str, ...]) -> tuple[str, ...]:
+        """What was named because it stood in the folder is not signalled, and named as long as it lives."""
+        left = strays.end(custodian.traces_of([record]), record.close_bound_s)
+        paths = custodian.own_paths(self._root, (record.cwd,))
+        there = strays.search(custodian.traces_of([record], paths=paths)).names
+        return tuple(sorted({*left, *(name for name in there if name in named)}))
 
     async def _reap_host(self, session_id: SessionId) -> None:
         """Collect our own child; it ends right after its final record. The fork server collects a forked host."""

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 import anyio
 
 from coordinate_agents.graph import recovery
+from coordinate_agents.graph.adopting import adoption
 from coordinate_agents.graph.config import Config
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.engine import DriveOptions, Engine, verified_heads
@@ -21,7 +22,7 @@ from coordinate_agents.graph.errors import (
     EXIT_TIMED_OUT,
     GraphError,
 )
-from coordinate_agents.graph.events import DriveEnded, DriveStarted
+from coordinate_agents.graph.events import AttemptFailed, DriveEnded, DriveStarted, Event, TaskReset
 from coordinate_agents.graph.holding import Holds
 from coordinate_agents.graph.model import GraphId, SubtaskId
 from coordinate_agents.graph.observe import integration_stands, look_at_running
@@ -29,6 +30,7 @@ from coordinate_agents.graph.operations.leaving import Ending, Leaving
 from coordinate_agents.graph.operations.loading import load_snapshot
 from coordinate_agents.graph.operations.recorded import recorded_config
 from coordinate_agents.graph.operations.serving import serve_requests
+from coordinate_agents.graph.perform import failure_of
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.shared import settle_refs
 from coordinate_agents.graph.snapshot import Snapshot, TaskRun
@@ -206,7 +208,21 @@ async def _begin(engine: Engine, holds: Holds, *, retry_failed: bool) -> None:
     if pending is not None:
         engine.start(pending)
     for reset in recovery.resets(context.snapshot, retry_failed=retry_failed):
-        engine.apply(reset)
+        await _make_ready(engine, reset)
+
+
+async def _make_ready(engine: Engine, reset: TaskReset) -> None:
+    """Let it go on in its Session that lives; else ready for a new attempt, or failed where that is in the way."""
+    context, run = engine.context, engine.context.run(reset.subtask)
+    event: Event
+    try:
+        event = await adoption(context, run, who="driver") or reset
+    except GraphError as error:
+        event = AttemptFailed(run.id, failure_of(error), is_final=True)
+        if run.failure == event.failure:
+            return
+    if context.run(run.id) == run:  # nobody decided otherwise while it was looked at
+        engine.apply(event)
 
 
 async def _watch_output(context: Context) -> None:
