@@ -24,6 +24,8 @@ from coordinate_agents.sessions.model import Driver, Launch, SessionId
 
 ROUNDS = 9
 LIVE = 128
+DEAF = 32
+CLOSE_BOUND_S = 4.0
 READS = 2000
 FLOOD_BYTES = 128 << 20
 FLOODS = {
@@ -134,6 +136,48 @@ async def started(root: Path) -> None:
     )
 
 
+async def first_byte(root: Path) -> None:
+    """From the call to the first byte of the child, through terminal and host, against a pipe of our own; wall."""
+    hosts = SessionHosts(root, runtime_dir=root)
+    plain, hosted = [], []
+    await hosts.start(launch("warm", "exit"))  # the fork server stands, as in every run after its first start
+    for round_ in range(ROUNDS):
+        begun = time.perf_counter()
+        with subprocess.Popen(["/bin/sh", "-c", "echo x"], stdout=subprocess.PIPE) as child:  # noqa: ASYNC220
+            assert child.stdout is not None
+            os.read(child.stdout.fileno(), 1)
+            plain.append((time.perf_counter() - begun) * 1000)
+        name = SessionId(f"byte{round_}")
+        begun = time.perf_counter()
+        await hosts.start(launch(name, "echo x; exec sleep 600", close_bound_s=1.0))
+        while not (await hosts.read(name, cursor=0, wait_ms=1000)).text:
+            pass
+        hosted.append((time.perf_counter() - begun) * 1000)
+        await hosts.close(name, graceful=False)
+    print(
+        f"first byte  {min(hosted):6.1f} ms at best, {statistics.median(hosted):.1f} median; a pipe {min(plain):.1f} "
+        f"and {statistics.median(plain):.1f} ms"
+    )
+
+
+async def close(root: Path) -> None:
+    """Closing many Sessions at once whose trees ignore every polite signal: the bound, and what comes on top."""
+    hosts = SessionHosts(root, runtime_dir=root)
+    names = [SessionId(f"deaf{number}") for number in range(DEAF)]
+    deaf = "trap '' HUP INT TERM; (trap '' HUP INT TERM; sleep 600) & echo x; while :; do sleep 600; done"
+    async with anyio.create_task_group() as group:
+        for name in names:
+            group.start_soon(hosts.start, launch(name, deaf, close_bound_s=CLOSE_BOUND_S))
+    for name in names:
+        while not (await hosts.read(name, cursor=0, wait_ms=1000)).text:
+            pass
+    begun = time.perf_counter()
+    async with anyio.create_task_group() as group:
+        for name in names:
+            group.start_soon(hosts.close, name)
+    print(f"{DEAF} deaf    {time.perf_counter() - begun:6.2f} s to close all; bound of one {CLOSE_BOUND_S:g} s")
+
+
 def drain(root: Path) -> None:
     """CPU that a flood costs the host, against a loop that reads a bare terminal and forgets."""
     for name, script in FLOODS.items():
@@ -201,6 +245,8 @@ def main() -> None:
         root = Path(folder)
         ready(root)
         anyio.run(started, root)
+        anyio.run(first_byte, root)
+        anyio.run(close, root)
         anyio.run(live, root)
         drain(root)
 
