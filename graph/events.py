@@ -270,6 +270,16 @@ class SessionStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionOpened:
+    """A person opened a terminal in the worktree: nobody's attempt. What becomes of it is its own record's."""
+
+    subtask: SubtaskId
+    session: str
+    agent: str
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
 class SessionAdopted:
     """The attempt had ended on the record, and its Session lives in the right worktree: it goes on."""
 
@@ -635,6 +645,7 @@ TaskEvent = (
     | SetupDone
     | SessionStarting
     | SessionStarted
+    | SessionOpened
     | SessionAdopted
     | PhaseChanged
     | TurnEnded

@@ -45,6 +45,7 @@ from coordinate_agents.graph.events import (
     ReworkRequested,
     SessionAdopted,
     SessionClosed,
+    SessionOpened,
     SessionStarted,
     SessionStarting,
     SetupDone,
@@ -385,7 +386,7 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
             return replace(run, baseline=tuple(sorted({*run.baseline, *paths})))
         case FactsRecorded(head=head):
             return replace(run, head=head)
-        case CheckEnded():
+        case CheckEnded() | SessionOpened():
             return run
         case TaskJudged():
             return _judged(run, event, time)

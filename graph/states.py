@@ -56,6 +56,7 @@ TASK_EVENTS: Final[Mapping[str, frozenset[TaskState]]] = {
     "SetupDone": frozenset({"running"}),
     "SessionStarting": frozenset({"running"}),
     "SessionStarted": frozenset({"running"}),
+    "SessionOpened": frozenset({"idle", "succeeded", "failed", "stopped"}),
     "SessionAdopted": frozenset({"failed", "stopped"}),
     "PhaseChanged": frozenset({"running"}),
     "TurnEnded": frozenset({"running"}),

@@ -14,9 +14,12 @@ import anyio
 
 from coordinate_agents.graph.agents import agent_for
 from coordinate_agents.graph.config import Config
+from coordinate_agents.graph.engine import DriveOptions, Engine
 from coordinate_agents.graph.errors import EXIT_DONE, EXIT_REFUSED, GraphError
+from coordinate_agents.graph.events import SessionOpened
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.opened import opened_prefix
+from coordinate_agents.graph.operations.driving import open_context
 from coordinate_agents.graph.operations.loading import load_snapshot, pick_graph
 from coordinate_agents.graph.operations.recorded import recorded_config
 from coordinate_agents.graph.operations.session_shape import session_json
@@ -219,7 +222,14 @@ async def _start_alone(runtime: Runtime, place: _Place, agent: ResolvedAgent) ->
         return await _start(runtime, place, agent)
     lease = Lease.acquire(runtime.store, place.subtask.graph, purpose="session-open")
     try:
-        return await _start(runtime, place, agent)
+        context = open_context(runtime, place.subtask.graph, lease.generation, needs="records")
+        engine = Engine(context, DriveOptions(only_look=True))
+        found = await _start(runtime, place, agent)
+        # A crash before this leaves it out of the log; whoever starts an attempt looks for the Session itself.
+        if found.record is not None:
+            subtask = SubtaskId(place.subtask.id)
+            engine.apply(SessionOpened(subtask, str(found.record.id), agent.agent, runtime.who))
+        return found
     finally:
         lease.release()
 

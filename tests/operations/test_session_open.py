@@ -102,6 +102,11 @@ def test_a_subtask_s_worktree_gets_a_terminal_once_nobody_drives_it(place: World
     assert status["subtask"]["verifiedCommit"] == place.status("plan")["subtasks"][0]["verifiedCommit"]
     assert place.run("session-write", "plan/a", "pwd", "--keys", "Enter").code == 0
     until(lambda: worktree in place.run("session-read", "plan/a").out or None, "the terminal answers")
+    events = place.run("graph-events", "plan", "a", "--json").data["events"]
+    opened = [event for event in events if event["type"] == "SessionOpened"]
+    assert [(each["taskId"], each["subtaskId"], each["sessionId"]) for each in opened] == [("plan", "a", session["id"])]
+    assert opened[0]["data"]["agent"] == "term"
+    assert place.status("plan")["graph"]["state"] == "SUCCEEDED"
 
 
 def test_no_second_agent_is_opened_where_one_works(place: World) -> None:
