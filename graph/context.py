@@ -65,6 +65,8 @@ class Context:
     next_change: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
     on_input: Literal["wait", "fail"] = "wait"
     hold_starts: Callable[[], str] = lambda: ""
+    # Told of every event once it is stored; quick, and never raises.
+    told: Callable[[Event], None] = lambda event: None
     checks: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
     git: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(MAX_GIT_CALLS))
     kept_tips_blob: str | None = None

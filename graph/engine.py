@@ -168,6 +168,7 @@ class Engine:
         has_moved = False
         for event, _ in folded:
             context.progress.event(context.snapshot, event, now)
+            context.told(event)
             subtask = subtask_of(event)
             has_moved |= (
                 subtask not in context.snapshot.runs

@@ -78,6 +78,27 @@ def status_of_rows(
     return _status(row, json.loads(row.document), by_id, summary, driver, now, base_behind)
 
 
+def subtask_attention_of(snapshot: "Snapshot", subtask: str) -> dict[str, Any] | None:
+    """What of one subtask needs a person, as in `attention`; None when nothing does."""
+    from coordinate_agents.graph.codec import to_plain
+    from coordinate_agents.graph.model import SubtaskId
+
+    run = snapshot.runs[SubtaskId(subtask)]
+    plain, graph = to_plain(run), snapshot.graph.id
+    state = str(snapshot.frontier.place(run.id)).upper()
+    failure = failure_json(base_conflict(graph, plain, subtask)) if run.conflict is not None else None
+    shown = {"id": subtask, "state": state, "phase": run.phase, "reason": run.reason, "failure": failure}
+    return _subtask_attention(graph, shown, {subtask: plain})
+
+
+def graph_attention_of(snapshot: "Snapshot") -> list[dict[str, Any]]:
+    """What of the graph itself needs a person, as in `attention`, once nobody drives it."""
+    from coordinate_agents.graph.codec import to_plain
+
+    runs = {str(run.id): to_plain(run) for run in snapshot.runs.values()}
+    return list(_graph_attention(snapshot.graph.id, runs, to_plain(snapshot.summary), is_driven=False))
+
+
 def graph_overview(row: "GraphRow", runs: "Iterable[RunRow]", *, driver: "Holder | None") -> dict[str, Any]:
     """One line of graph-list: the graph with its state and counts."""
     tasks = json.loads(row.document)["tasks"]

@@ -25,6 +25,7 @@ from coordinate_agents.graph.errors import (
 from coordinate_agents.graph.events import AttemptFailed, DriveEnded, DriveStarted, Event, TaskReset
 from coordinate_agents.graph.holding import Holds
 from coordinate_agents.graph.model import GraphId, SubtaskId
+from coordinate_agents.graph.notifying import Notifier
 from coordinate_agents.graph.observe import integration_stands, look_at_running
 from coordinate_agents.graph.operations.leaving import Ending, Leaving
 from coordinate_agents.graph.operations.loading import load_snapshot
@@ -83,19 +84,22 @@ async def _drive(runtime: Runtime, graph_id: str, lease: Lease, request: DriveRe
     context = open_context(runtime, graph_id, lease.generation, needs=needs)
     context.on_input = request.on_input
     engine = Engine(context, request.options)
+    notifier = Notifier(context)
+    context.told = notifier.event
     runtime.progress.begin(context.snapshot)
     ending: Ending = "ended"
     with RequestInbox(runtime.store, lease) as inbox:
-        ending = await _run(engine, inbox, request)
+        ending = await _run(engine, inbox, request, notifier)
     if request.begin is not None:
         return context.snapshot, ending
     held = context.hold_starts() if ending == "ended" and context.snapshot.frontier.counts()["ready"] else ""
     context.record(DriveEnded(held or ending))
+    await notifier.finish()
     runtime.progress.end(context.snapshot)
     return context.snapshot, ending
 
 
-async def _run(engine: Engine, inbox: RequestInbox, request: DriveRequest) -> Ending:
+async def _run(engine: Engine, inbox: RequestInbox, request: DriveRequest, notifier: Notifier) -> Ending:
     """Drive, told by signals, a deadline and requests when to leave; close the agents where that was asked for."""
     context = engine.context
     leaving = Leaving(engine)
@@ -103,12 +107,14 @@ async def _run(engine: Engine, inbox: RequestInbox, request: DriveRequest) -> En
         holds = Holds(context, group)
         group.start_soon(leaving.hear_signals)
         group.start_soon(serve_requests, engine, inbox, leaving, holds)
+        group.start_soon(notifier.work)
         if request.deadline_s is not None:
             group.start_soon(leaving.after, request.deadline_s)
         if context.progress.wants_output:
             group.start_soon(_watch_output, context)
         await engine.run(request.begin or (lambda engine: _begin(engine, holds, retry_failed=request.retry_failed)))
         await leaving.wait_for_second_thought()
+        await notifier.settle()
         group.cancel_scope.cancel()
     ending, stops = leaving.ending, leaving.stops
     refused: Mapping[SubtaskId, SessionError] = {}
