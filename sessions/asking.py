@@ -4,6 +4,8 @@ The host decides what is a question (`InputRules.questions`) and writes it into 
 here the record is read again whenever the host says something. Decides nothing, answers nothing.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -18,13 +20,51 @@ _LOOK_AGAIN_S: Final = 30.0
 _RETRY_S: Final = 1.0
 
 
+class Words:
+    """What hosts say of questions to those who wait for the end of their Sessions, passed on within one event loop.
+
+    Whoever drives a subtask waits for both; a second connection would cost as much as the first, here and in the host.
+    """
+
+    def __init__(self) -> None:
+        self._next: dict[Path, anyio.Event] = {}
+
+    @contextmanager
+    def passed_on(self, path: Path) -> Iterator[Callable[[], None]]:
+        """Inside the block the caller is going to hear this Session's host; the function says that there was a word.
+
+        To be called first when the host began to tell: what it recorded before that was told to nobody. Left with an
+        exception, whoever waits is told to look for themselves. A second one beside the first passes nothing on.
+        """
+        if path in self._next:
+            yield lambda: None
+            return
+        self._next[path] = anyio.Event()
+
+        def tell() -> None:
+            self._next[path].set()
+            self._next[path] = anyio.Event()
+
+        try:
+            yield tell
+        except BaseException:
+            self._next[path].set()
+            raise
+        finally:
+            del self._next[path]
+
+    def next_of(self, path: Path) -> anyio.Event | None:
+        """Set at the next word; None when nobody here hears the host."""
+        return self._next.get(path)
+
+
 def question(path: Path) -> Question | None:
     """What the child of this Session folder asks; None when nothing, or when it has ended."""
     record = custodian.see(path).record
     return _asked(record)
 
 
-async def change(path: Path, known: Question | None) -> Question | None:
+async def change(path: Path, known: Question | None, words: Words) -> Question | None:
     """Wait until the question is another one than `known`. Of a Session that ended it never returns."""
     while True:
         record = custodian.see(path).record
@@ -32,6 +72,11 @@ async def change(path: Path, known: Question | None) -> Question | None:
             return _asked(record)
         if record is not None and record.end is not None:
             await anyio.sleep_forever()
+        word = words.next_of(path)
+        if word is not None:
+            with anyio.move_on_after(_LOOK_AGAIN_S):
+                await word.wait()
+            continue
         try:
             await _hear(path, record, known)
         except HostGone:

@@ -58,6 +58,7 @@ class SessionHosts(Conversations):
         self._hosts: dict[SessionId, HostProcess] = {}
         self._server = ForkServer(starting.ptyprocess_path())
         self._starters: anyio.CapacityLimiter | None = None
+        self._words = asking.Words()
 
     async def start(self, launch: Launch) -> SessionRecord:
         """See the port. Raises: SPAWN_FAILED, SESSION_START_FAILED, SESSION_STATE_CONFLICT when the id was used."""
@@ -151,7 +152,7 @@ class SessionHosts(Conversations):
 
     async def question_change(self, session_id: SessionId, known: Question | None) -> Question | None:
         """See the port."""
-        return await asking.change(self._path(session_id), known)
+        return await asking.change(self._path(session_id), known, self._words)
 
     async def end_strays(self, markers: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:
         """See the port. Blocks no loop; bounded by the largest close bound of the Sessions concerned."""
@@ -223,11 +224,15 @@ class SessionHosts(Conversations):
         """Wait at the host until it ends or goes away; whether it could be reached at all."""
         if record is None or record.socket is None:
             return False
+        path = self._path(session_id)
         try:
-            async with HostConnection(record.socket, read_token(self._path(session_id))) as host:
-                await host.ask("hello")
-                while (await host.event())["event"] != "ended":
-                    pass
+            with self._words.passed_on(path) as tell:
+                async with HostConnection(record.socket, read_token(path)) as host:
+                    await host.ask("hello")
+                    tell()
+                    while (word := (await host.event())["event"]) != "ended":
+                        if word == "question":
+                            tell()
         except HostGone:
             nudge(record)
             return False

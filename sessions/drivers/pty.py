@@ -17,7 +17,7 @@ from coordinate_agents.sessions.drivers.base import Child, NoTerminal, Start, pr
 def spawn(start: Start) -> Child:
     """Fork a PTY and execute. Blocks until exec succeeded or failed. Raises: NoTerminal; OSError from chdir or exec."""
     _try_terminal()
-    library = _ptyprocess(start.ptyprocess_path)
+    library = load_library(start.ptyprocess_path)
     child_in = host_in = -1
     if start.stdin is not None:
         child_in, host_in = stdin_pipe()
@@ -68,8 +68,8 @@ def _execution(start: Start, child_in: int, host: int) -> Callable[[], None]:
     return execute
 
 
-def _ptyprocess(path: str) -> ModuleType:
-    """The library from its recorded place, behind the stdlib on the path."""
+def load_library(path: str) -> ModuleType:
+    """ptyprocess from its recorded place, behind the stdlib on the path."""
     if path not in sys.path:
         sys.path.append(path)
     # It wants one small function of shutil, and brings its own where shutil cannot be imported. shutil costs a quarter

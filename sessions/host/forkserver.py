@@ -17,11 +17,10 @@ import select
 import signal
 import socket
 import sys
-import traceback
 
 from coordinate_agents.sessions import cgroup
 from coordinate_agents.sessions.crashpoints import crash_point
-from coordinate_agents.sessions.drivers import DRIVERS
+from coordinate_agents.sessions.drivers import DRIVERS, pty
 from coordinate_agents.sessions.host import main as host
 from coordinate_agents.sessions.plain import last_line, tail
 from coordinate_agents.sessions.process import PR_SET_PDEATHSIG, boot_id, machine_id, prctl
@@ -37,8 +36,7 @@ def main() -> None:
     for name in DRIVERS.values():
         __import__(name)
     if len(sys.argv) > 1 and sys.argv[1]:
-        sys.path.append(sys.argv[1])
-        __import__("ptyprocess")
+        pty.load_library(sys.argv[1])
     control = socket.socket(fileno=fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, _FIRST_OWN))
     null = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1):
@@ -131,6 +129,8 @@ def _become_host(control: socket.socket, maker: int, descriptors: "list[int]") -
             os.close(descriptor)
         host.main()
     except BaseException:
+        import traceback  # a third of what all else takes to load, and in each fork's memory
+
         traceback.print_exc()
     finally:
         os._exit(1)

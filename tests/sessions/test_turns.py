@@ -1,12 +1,13 @@
 """A child that stays over several turns: each has deadlines of its own, and between two of them it may be idle."""
 
 import anyio
+import anyio.lowlevel
 import pytest
 from hosts import shell
 
 from coordinate_agents.sessions.client import SessionHosts
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import InputRules, SessionId, TurnLimits
+from coordinate_agents.sessions.model import InputRules, Question, SessionId, TurnLimits
 
 pytestmark = pytest.mark.anyio
 
@@ -77,3 +78,30 @@ async def test_the_next_prompt_is_typed_although_the_first_screen_is_gone(hosts:
         while "got:two" not in read.text:
             read = await hosts.read(ID, cursor=0, wait_ms=5000)
     assert "got:one" not in read.text
+
+
+async def test_a_question_is_heard_beside_a_wait_for_the_end_and_also_when_that_wait_is_left(
+    hosts: SessionHosts,
+) -> None:
+    await hosts.start(shell("s1", READS, input=InputRules(silent_s=0.2)))
+    left, answers = anyio.CancelScope(), []
+
+    async def wait() -> None:
+        with left:
+            await hosts.wait(ID)
+
+    async def wait_for_answer(asked: Question) -> None:
+        answers.append(await hosts.question_change(ID, asked))
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            await anyio.lowlevel.checkpoint()
+            asked = await hosts.question_change(ID, None)
+            assert asked is not None
+            group.start_soon(wait_for_answer, asked)
+            await anyio.lowlevel.checkpoint()
+            left.cancel()
+            await hosts.end_turn(ID, idle_life_s=60.0)
+        await hosts.close(ID)
+    assert answers == [None]
