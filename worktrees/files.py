@@ -22,15 +22,15 @@ def ensure_text(path: Path, text: bytes) -> None:
     """Make the file hold exactly this text. Readers see the old or the new file, never half of one."""
     if read_regular(path) == text:
         return
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    draft = f"{path}.{secrets.token_hex(8)}"
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(text)
-        draft.replace(path)
+        os.replace(draft, path)  # noqa: PTH105
     except BaseException:
         with contextlib.suppress(OSError):
-            draft.unlink()
+            os.unlink(draft)  # noqa: PTH108
         raise
 
 

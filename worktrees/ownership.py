@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -26,6 +26,7 @@ ELSEWHERE: Final = "its registration points at another folder"
 UNLOCKED: Final = "its registration is no longer locked by the Runtime"
 
 Stage = Literal["making", "ready"]
+_TEXTS: Final = ("before", "target", "next_nonce")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +183,14 @@ def read_record(facts: RepositoryFacts, graph: str, slug: str) -> Record | None:
 
 def write_record(facts: RepositoryFacts, graph: str, slug: str, record: Record) -> None:
     path = _record_path(facts, graph, slug)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    ensure_text(path, json.dumps(asdict(record), sort_keys=True).encode())
+    worktree = {name: getattr(record.worktree, name) for name in Worktree.__slots__}
+    texts = {name: getattr(record, name) for name in ("stage", *_TEXTS)}
+    text = json.dumps({"worktree": worktree, **texts}, sort_keys=True).encode()
+    try:
+        ensure_text(path, text)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ensure_text(path, text)
 
 
 def forget_record(facts: RepositoryFacts, graph: str, slug: str) -> None:
@@ -207,7 +214,7 @@ def with_admin(worktree: Worktree, admin_name: str) -> Worktree:
 
 def _record(raw: dict[str, Any]) -> Record:
     stage: Stage = "ready" if raw["stage"] == "ready" else "making"
-    texts = {name: str(raw[name]) for name in ("before", "target", "next_nonce")}
+    texts = {name: str(raw[name]) for name in _TEXTS}
     return Record(Worktree(**raw["worktree"]), stage, **texts)
 
 
