@@ -78,11 +78,14 @@ class Context:
         return await anyio.to_thread.run_sync(lambda: function(*args, **kwargs), limiter=self.git)
 
     async def until_released(self, subtask: SubtaskId) -> None:
-        """Wait until nobody holds the subtask: no terminal (`holding`), and no person by a recorded hold."""
+        """Wait until nobody holds the subtask: no terminal (`holding`), and no person by a recorded hold.
+
+        Then until it has a slot again: it gave its own to others.
+        """
         while True:
             if (released := self.holds.get(subtask)) is not None:
                 await released.wait()
-            elif self.run(subtask).is_held:
+            elif self.run(subtask).is_held or self.run(subtask).phase == "held":
                 await self.next_change()
             else:
                 return

@@ -301,16 +301,25 @@ class Engine:
 
     def _plan(self) -> None:
         """Resume and claim what may start now, one at a time: each changes the slots before the next look."""
-        if self._is_leaving or self._group is None or self._is_planning or self._options.is_short:
+        if self._is_leaving or self._group is None or self._is_planning or self._options.only_start is not None:
             return
         self._is_planning = True
         try:
+            if self._options.only_look:
+                self._go_on_looking()
+                return
             while (subtask := self._planner.next_resume()) is not None:
                 self.apply(self._resume(subtask))
             while self._may_plan and (subtask := self._planner.next_start(closed=self.context.hold_starts())):
                 self.apply(self._claim(subtask))
         finally:
             self._is_planning = False
+
+    def _go_on_looking(self) -> None:
+        """Who ended has no use for a slot but to be verified, and the agents that have them all may go on for hours."""
+        for subtask in [effect.subtask for effect, _ in self._scopes.values() if isinstance(effect, _LOOKS)]:
+            if self.context.run(subtask).can_go_on:
+                self.apply(self._resume(subtask))
 
     def _resume(self, subtask: SubtaskId) -> PhaseChanged:
         """The slot it gave back: a refused turn is opened again, a waiting agent simply goes on."""

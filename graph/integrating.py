@@ -54,6 +54,7 @@ async def merge_heads(context: Context) -> Event:
     integration = summary.integration
     start = integration.onto or summary.base
     assert start is not None
+    await _set_back_branch(context, integration.worktree, integration.commit or start)
     made = await context.call(
         context.worktrees.integrate,
         context.graph_id,
@@ -78,6 +79,19 @@ async def merge_heads(context: Context) -> Event:
             )
             crash_point("integration.published")
             return IntegrationMerged(commit, tree, worktree, merged)
+
+
+async def _set_back_branch(context: Context, worktree: Worktree | None, commit: CommitId) -> None:
+    """The branch that somebody deleted below its worktree, from the record: there it is nobody's work that is lost.
+
+    Files that differ from the commit are seen afterwards as what they are, changes that nobody committed.
+    """
+    if worktree is None or await context.call(context.worktrees.is_missing, worktree):
+        return
+    name = branch_ref(context.graph_id, INTEGRATION_SLUG)
+    refs = await context.call(context.worktrees.runtime_refs, context.graph_id)
+    if name not in refs:
+        await context.call(context.worktrees.restore_refs, {name: commit})
 
 
 async def _stop_in_conflict(context: Context, conflict: MergeConflict, start: CommitId) -> IntegrationConflicted:
@@ -165,6 +179,7 @@ async def give_up_integration(context: Context, *, who: str) -> CommitId | None:
     assert target is not None
     if not integration.is_aborting:
         context.record(IntegrationAborting(target, who=who))
+    await _set_back_branch(context, worktree, integration.commit or integration.ours or target)
     kept = await take_back(context, INTEGRATION_SLUG, worktree, target)
     crash_point("integration.kept")
     context.record(IntegrationAborted(kept))

@@ -55,7 +55,7 @@ def started(graph: str, run: TaskRun) -> Mapping[str, Any]:
     if run.conflict is not None:
         words = conflict_words({"pair": run.conflict.pair, "paths": run.conflict.paths})
         message = f"Subtask {run.id} did not start: its prerequisites {words}."
-        raise _error(graph, run.id, "BASE_CONFLICT", message)
+        raise _error(graph, run.id, "BASE_CONFLICT", message, f"{PROGRAM} graph-resolve {graph} {run.id}")
     failure = run.failure or Failure("TASK_STATE_CONFLICT", run.reason or "its start was not seen.")
     raise GraphError(
         failure.code,
@@ -76,7 +76,7 @@ def _not_ready(engine: Engine, subtask: SubtaskId, place: str) -> GraphError:
             missing = [each for each in context.task(subtask).depends_on if context.run(each).state != "succeeded"]
             why = f"waits for {listed(missing)}"
         case "blocked" if context.run(subtask).conflict is not None:
-            why = "is blocked: its prerequisites do not merge"
+            why, following = "is blocked: its prerequisites do not merge", f"{PROGRAM} graph-resolve {graph} {subtask}"
         case "blocked":
             why = f"is blocked by {listed(frontier.blockers(subtask))}"
         case "succeeded":
