@@ -46,6 +46,8 @@ POINTS: Final[tuple[str, ...]] = (
     "verify.pinned",
     "verify.certified",
     "stop.closed",
+    "hold.recorded",
+    "release.recorded",
     "conflict.intended",
     "conflict.opened",
     "conflict.kept",

@@ -139,6 +139,10 @@ class Engine:
             self._kept_open -= 1
             self._notify()
 
+    def is_at_work(self, subtask: SubtaskId) -> bool:
+        """Whether a step of the subtask is being carried out in this drive."""
+        return any(getattr(effect, "subtask", None) == subtask for effect, _ in self._scopes.values())
+
     async def halt(self, subtask: SubtaskId) -> None:
         """Cut the subtask's effects short and wait until they are gone; what it records afterwards is the caller's."""
         while effects := [each for each in self._scopes.values() if getattr(each[0], "subtask", None) == subtask]:

@@ -43,7 +43,9 @@ async def _require_checkable(engine: Engine, run: TaskRun) -> str | None:
     context = engine.context
     if run.state == "succeeded":
         return await _unchanged(engine, run)
-    if run.state == "running" and not run.is_held:
+    # One whose verifier died is begun anew by whoever asks; who drives has it at work.
+    is_left = run.stage == "verify" and not engine.is_at_work(run.id)
+    if run.state == "running" and not run.is_held and not is_left:
         doing = "is being verified already" if run.phase == "verifying" else "runs"
         following = "graph-wait" if run.phase == "verifying" else "graph-stop"
         options = f"{context.graph_id} --for {run.id}" if following == "graph-wait" else f"{context.graph_id} {run.id}"

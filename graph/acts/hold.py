@@ -6,6 +6,8 @@ from typing import Any
 
 from coordinate_agents.graph import machine
 from coordinate_agents.graph.acts.answers import Answers, no_answers
+from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.engine import Engine
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import Event, PhaseChanged, TaskHeld, TaskReleased
@@ -25,6 +27,7 @@ async def hold(
         if run.state == "succeeded":
             raise _succeeded(engine, run)
         if run.is_held:
+            await tell_session(engine.context, run)
             return {"subtask": subtask, "held": True, "note": f"nothing to do: subtask {subtask} is held already"}
         is_verifying = run.state == "running" and run.stage == "verify"
         if is_verifying:
@@ -36,9 +39,8 @@ async def hold(
     engine.apply(TaskHeld(subtask, who), results=answers(told))
     if is_verifying:
         engine.start(machine.continue_run(context.run(subtask)))  # waits for the release, then begins anew
-    if run.session_live and run.session is not None:
-        with suppress(SessionError):  # it ended meanwhile, or does not answer: nothing runs against it then
-            await context.sessions.hold(SessionId(run.session))
+    crash_point("hold.recorded")
+    await tell_session(context, context.run(subtask))
     return told
 
 
@@ -50,16 +52,28 @@ async def release(
     run = context.run(subtask)
     told = {"subtask": subtask, "held": False, "note": None}
     if not run.is_held:
+        await tell_session(context, run)
         return {**told, "note": f"nothing to do: subtask {subtask} is not held"}
     events: list[Event] = [TaskReleased(subtask, who)]
     if run.state == "running" and run.session_live and run.question:
         # It still asks what it asked before; whoever answers it meanwhile is seen by its watcher.
         events.append(PhaseChanged(subtask, "awaiting-input", run.reason or "", kind=run.question))
     engine.apply_all(events, results=answers(told))
-    if run.session_live and run.session is not None:
-        with suppress(SessionError):
-            await context.sessions.release(SessionId(run.session))
+    crash_point("release.recorded")
+    await tell_session(context, context.run(subtask))
     return told
+
+
+async def tell_session(context: Context, run: TaskRun) -> None:
+    """Let the deadlines of its Session stand still, or run, as the record says. Repeated: no change.
+
+    A crash between record and host leaves them as they were; whoever asks again, or drives next, makes it good.
+    """
+    if not run.session_live or run.session is None:
+        return
+    with suppress(SessionError):  # it ended meanwhile, or does not answer: nothing runs against it then
+        session = SessionId(run.session)
+        await (context.sessions.hold(session) if run.is_held else context.sessions.release(session))
 
 
 def _succeeded(engine: Engine, run: TaskRun) -> GraphError:

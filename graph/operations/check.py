@@ -14,6 +14,7 @@ from coordinate_agents.graph.engine import DriveOptions, Engine
 from coordinate_agents.graph.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_NOT_SUCCEEDED, GraphError
 from coordinate_agents.graph.evidence import Waiver
 from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.observe import close_command
 from coordinate_agents.graph.operations.asking import ask_or_do, do_alone
 from coordinate_agents.graph.operations.driving import DriveRequest, drive_graph
 from coordinate_agents.graph.operations.loading import load_snapshot, pick_subtask, require_named
@@ -75,6 +76,8 @@ def _until_judged(runtime: Runtime, graph: str, subtask: SubtaskId, verb: str) -
         async def begin(engine: Engine) -> None:
             run = engine.context.run(subtask)
             if run.state == "running" and run.stage == "verify":
+                # Of a verifier that died: its check would run beside the one that starts now.
+                await close_command(engine.context, run.command_session, run.command_marker)
                 engine.start(machine.continue_run(run))
 
         try:

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 import anyio
 
 from coordinate_agents.graph import recovery
+from coordinate_agents.graph.acts.hold import tell_session
 from coordinate_agents.graph.adopting import adoption
 from coordinate_agents.graph.config import Config
 from coordinate_agents.graph.context import Context
@@ -201,6 +202,8 @@ async def _begin(engine: Engine, holds: Holds, *, retry_failed: bool) -> None:
             engine.found_ended(run.id)
         if (run.phase == "held" and not run.is_held) or (facts is not None and facts.attached):
             holds.begin(run.id, announced=False)
+        if facts is not None and facts.liveness == "live":
+            await tell_session(context, run)
         match recovery.decide(run, facts):
             case recovery.GoOn(effect=effect):
                 engine.start(effect)

@@ -1,0 +1,105 @@
+"""The verbs of one subtask's life end with SIGKILL at named points; the same words, said again, come to their end."""
+
+import signal
+import time
+from typing import Any
+
+import psutil
+import pytest
+from crashes import CRASH_VARIABLE
+from world import World, until
+
+pytestmark = pytest.mark.story
+
+ONE = "id: plan\nsubtasks: [{id: a, spec: x}]\n"
+FLAKY = "id: plan\nsubtasks: [{id: a, spec: x, checks: [{name: flaky, run: ['false']}]}]\n"
+# Its second attempt does the work.
+SECOND = '[ "$COORDINATE_AGENTS_ATTEMPT" = 2 ]; echo x > f; git add f; git commit -qm f'
+ACCEPT = ("graph-accept", "plan", "a", "--reason", "known flaky", "--waive", "flaky")
+
+
+def _item(world: World) -> Any:
+    return world.status("plan")["subtasks"][0]
+
+
+def _die(world: World, point: str, *words: str) -> None:
+    world.environment[CRASH_VARIABLE] = point
+    try:
+        died = world.run(*words)
+    finally:
+        del world.environment[CRASH_VARIABLE]
+    assert died.code == -signal.SIGKILL, f"{point} was not passed: {died}"
+
+
+def _events(world: World, name: str) -> list[Any]:
+    return [event for event in world.run("graph-events", "plan", "--json").data["events"] if event["type"] == name]
+
+
+@pytest.mark.parametrize("point", ["lease.recorded", "store.append.inserted", "store.append.committed"])
+def test_a_resume_that_died_is_done_once_by_saying_it_again(world: World, point: str) -> None:
+    world.configure({"one": (world.agent(SECOND),)})
+    assert world.run("graph-run", world.graph(ONE)).code == 4
+    _die(world, point, "graph-resume", "plan", "a")
+    assert world.run("graph-resume", "plan", "a").code == 0
+    assert (_item(world)["state"], len(_events(world, "TaskReset"))) == ("READY", 1)
+    assert world.run("graph-run", "plan").code == 0
+    assert _item(world)["attempt"] == 2
+    world.assert_nothing_left("plan")
+
+
+@pytest.mark.parametrize("point", ["store.append.committed", "check.ended", "verify.pinned", "verify.certified"])
+def test_an_acceptance_that_died_is_finished_by_saying_it_again(world: World, point: str) -> None:
+    assert world.run("graph-run", world.graph(FLAKY)).code == 4
+    _die(world, point, *ACCEPT)
+    done = world.run(*ACCEPT)
+    assert done.code == 0, str(done)
+    item = _item(world)
+    assert (item["state"], item["attempt"], len(_events(world, "TaskJudged"))) == ("SUCCEEDED", 1, 2)
+    assert item["evidence"]["waivers"] == [{"what": "check:flaky", "who": "user", "reason": "known flaky"}]
+    assert world.run("graph-verify", "plan").code == 0
+    world.assert_nothing_left("plan")
+
+
+@pytest.mark.parametrize("point", ["base.made", "worktree.created", "session.intended", "session.started"])
+def test_a_dispatch_that_died_starts_one_agent_whoever_comes_next(world: World, point: str) -> None:
+    assert world.run("graph-create", world.graph(ONE)).code == 0
+    _die(world, point, "graph-dispatch", "plan", "a")
+    again = world.run("graph-dispatch", "plan", "a", "--json")
+    assert (again.code, again.document["error"]["code"]) == (1, "TASK_ALREADY_RUNNING"), str(again)
+    done = world.run("graph-run", "plan")
+    assert done.code == 0, str(done)
+    assert [line[0] for line in world.log_lines()] == ["start", "end"]
+    world.assert_nothing_left("plan")
+
+
+@pytest.mark.parametrize("by", ["graph-hold", "graph-run"])
+def test_a_hold_that_died_before_its_session_heard_of_it_still_stops_the_deadline(world: World, by: str) -> None:
+    """Saying it again, and a driver that comes, tell the Session; the limit is over when it is released."""
+    world.hold("a")
+    run = world.start("graph-run", world.graph("id: plan\nsubtasks: [{id: a, spec: x, timeout: 10s}]\n"))
+    agent = psutil.Process(world.wait_for_start("a"))
+    run.kill()
+    run.wait(30)
+    _die(world, "hold.recorded", "graph-hold", "plan", "a")
+    if by == "graph-hold":
+        assert world.run("graph-hold", "plan", "a").code == 0
+    driver = world.start("graph-run", "plan")
+    until(lambda: world.status("plan")["graph"]["driver"] or None, "a driver comes")
+    began = agent.create_time()
+    until(lambda: time.time() > began + 12 or not agent.is_running() or None, "its limit is over")
+    assert agent.is_running()
+    _die(world, "request.submitted", "graph-release", "plan", "a")
+    assert world.run("graph-release", "plan", "a").code == 0
+    world.release("a")
+    assert driver.wait(60) == 0, world.said()
+    world.assert_nothing_left("plan")
+
+
+def test_words_that_died_with_their_author_are_said_once_to_the_next_prompt(world: World) -> None:
+    prompts = world.place / "prompts"
+    world.configure({"one": (world.agent(f'printf "%s\\n" "$1" >> {prompts}\n{SECOND}'),)})
+    assert world.run("graph-run", world.graph(ONE)).code == 4
+    _die(world, "store.append.inserted", "graph-tell", "plan", "a", "use tabs")
+    assert world.run("graph-tell", "plan", "a", "use tabs").code == 0
+    assert world.run("graph-resume", "plan", "a", "--run").code == 0
+    assert prompts.read_text().count("use tabs") == 1
