@@ -20,6 +20,7 @@ from coordinate_agents.graph.merge_cleanup import remove_merge
 from coordinate_agents.graph.model import CommitId, SubtaskId, slug
 from coordinate_agents.graph.quieting import make_quiet
 from coordinate_agents.graph.removal import (
+    PROGRAM,
     Item,
     discard_preview,
     kept_files,
@@ -27,7 +28,8 @@ from coordinate_agents.graph.removal import (
     unfinished,
     with_branch,
 )
-from coordinate_agents.graph.runs import Integration, TaskRun
+from coordinate_agents.graph.runs import Integration, Removal, TaskRun
+from coordinate_agents.graph.undoing import undo
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import (
@@ -115,6 +117,11 @@ async def _clean_one(context: Context, plan: Plan, subtask: SubtaskId) -> Item:
 
 
 async def _remove(context: Context, plan: Plan, subtask: SubtaskId, owner: TaskRun | Integration) -> Item:
+    if owner.worktree is None and owner.removal is not None and owner.removal.nonce is not None:
+        cut_short = await _finish_undo(context, plan, subtask, owner.removal)
+        if cut_short is not None:
+            return cut_short
+        owner = _owner(context, subtask)
     worktree = owner.worktree
     if worktree is None:
         was = owner.removal.worktree.branch if owner.removal is not None else None
@@ -144,6 +151,17 @@ async def _remove(context: Context, plan: Plan, subtask: SubtaskId, owner: TaskR
     else:
         request = replace(request, ignored=tuple(file.path for file in contents.extra))
     return await _act(context, plan, subtask, request, contents)
+
+
+async def _finish_undo(context: Context, plan: Plan, subtask: SubtaskId, removal: Removal) -> Item | None:
+    """A graph-undo died on its way: what it made is on the disk and in no record. None: now it is a worktree again."""
+    was, following = removal.worktree, f"{PROGRAM} graph-undo {context.graph_id} {subtask}"
+    if plan.is_dry:
+        return Item(subtask, "kept", "unfinished", "a graph-undo was cut short", following, was.path, was.branch)
+    (back,) = await undo(context, (subtask,), who=plan.who)
+    if back.outcome == "restored":
+        return None
+    return Item(subtask, "refused", "error", back.message, back.next or following, was.path, was.branch)
 
 
 async def _act(context: Context, plan: Plan, subtask: SubtaskId, request: RemovalRequest, contents: Contents) -> Item:

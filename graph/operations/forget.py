@@ -19,6 +19,7 @@ from coordinate_agents.graph.opened import opened_prefix
 from coordinate_agents.graph.operations.driving import open_context
 from coordinate_agents.graph.operations.loading import load_snapshot, pick_graph
 from coordinate_agents.graph.operations.table import Result
+from coordinate_agents.graph.runs import Integration, TaskRun
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import Snapshot
 from coordinate_agents.graph.store.lease import Lease
@@ -85,14 +86,19 @@ def _require_over(snapshot: Snapshot) -> None:
     running = sorted(run.id for run in snapshot.runs.values() if run.state == "running")
     if running:
         raise _not_over(graph, f"{', '.join(running[:3])} runs", f"coordinate-agents graph-stop {graph}")
-    there = sorted(run.id for run in snapshot.runs.values() if run.worktree or run.removing or run.conflict_worktree)
-    integration = snapshot.summary.integration
-    if integration.worktree or integration.removing:
+    runs, integration = snapshot.runs.values(), snapshot.summary.integration
+    there = sorted(run.id for run in runs if _has_worktree(run) or run.conflict_worktree)
+    if _has_worktree(integration):
         there.append(SubtaskId(INTEGRATION_SLUG))
     if there:
         more = f" and {len(there) - 3} more" if len(there) > 3 else ""
         said = f"the worktree of {', '.join(there[:3])}{more} is there"
         raise _not_over(graph, said, f"coordinate-agents graph-cleanup {graph} --all")
+
+
+def _has_worktree(owner: TaskRun | Integration) -> bool:
+    """Also while it is being removed, or where a graph-undo was cut short."""
+    return bool(owner.worktree or owner.removing or (owner.removal and owner.removal.nonce))
 
 
 def _sessions_of(snapshot: Snapshot, sessions: Sequence[SessionFacts]) -> list[SessionFacts]:

@@ -113,6 +113,24 @@ def test_an_undo_that_died_at_a_named_point_is_finished_by_the_same_command(ende
     ended.assert_nothing_left("plan")
 
 
+@pytest.mark.parametrize("point", ["undo.intended", "undo.created"])
+def test_cleanup_after_an_undo_that_died_leaves_no_folder_that_no_record_knows(ended: World, point: str) -> None:
+    """Before, it answered that the subtask has no worktree, while the half-made one stood there for ever."""
+    worktree = run(ended, "clean")
+    assert ended.run("graph-cleanup", "plan").code == 0
+    dying(ended, point, "graph-undo", "plan")
+    assert "graph-undo was cut short" in ended.run("graph-cleanup", "plan", "--dry-run").out
+    refused = ended.run("graph-forget", "plan")
+    assert (refused.code, refused.err.splitlines()[-1]) == (1, "Next: coordinate-agents graph-cleanup plan --all")
+
+    again = ended.run("graph-cleanup", "plan", "--json")
+
+    assert (again.code, again.data["items"][0]["outcome"]) == (0, "removed"), str(again)
+    assert not os.path.lexists(worktree)
+    ended.assert_nothing_left("plan")
+    assert ended.run("graph-forget", "plan").code == 0
+
+
 @pytest.mark.parametrize("point", FORGET_POINTS)
 def test_a_forgetting_that_died_at_a_named_point_is_finished_by_the_same_command(ended: World, point: str) -> None:
     run(ended, "clean")
