@@ -52,6 +52,10 @@ async def _require_checkable(engine: Engine, run: TaskRun) -> str | None:
         raise _error(
             engine, run, "TASK_ALREADY_RUNNING", f"Subtask {run.id} {doing}.", f"{PROGRAM} {following} {options}"
         )
+    if run.worktree is None and run.removal is not None:
+        message = f"The worktree of subtask {run.id} was removed: there is nothing to verify."
+        following = f"{PROGRAM} graph-undo {context.graph_id} {run.id}"
+        raise _error(engine, run, "TASK_STATE_CONFLICT", message, following)
     if run.worktree is None or run.base is None or run.is_fresh:
         why = "begins again from a fresh base" if run.is_fresh else "was never started"
         message = f"Subtask {run.id} {why}: there is nothing to verify."
@@ -68,8 +72,9 @@ async def _require_checkable(engine: Engine, run: TaskRun) -> str | None:
 
 async def _unchanged(engine: Engine, run: TaskRun) -> str:
     context = engine.context
-    assert run.worktree is not None and run.verified_commit is not None
-    head = await context.call(context.worktrees.head_of, run.worktree)
+    assert run.verified_commit is not None
+    # Cleaned up since: nothing can differ from what was verified.
+    head = await context.call(context.worktrees.head_of, run.worktree) if run.worktree is not None else None
     if head in (None, run.verified_commit):
         return f"nothing to do: subtask {run.id} succeeded with {run.verified_commit[:12]}"
     message = (

@@ -135,6 +135,21 @@ def test_a_hand_fix_is_verified_where_it_stands_and_starts_nothing(world: World)
     assert _refused(world, "graph-check", "plan", "a")[1] == "coordinate-agents graph-resume plan a --redo"
 
 
+def test_a_check_of_a_subtask_that_was_cleaned_up_says_so(world: World) -> None:
+    """Before, it ended with INTERNAL_ERROR for one that succeeded, and called one that failed never started."""
+    plan = "id: plan\nsubtasks: [{id: a, spec: x}, {id: b, spec: x, checks: [{name: bad, run: ['false']}]}]\n"
+    assert world.run("graph-run", world.graph(plan)).code == 4
+    assert world.run("graph-cleanup", "plan", "--early").code == 0
+    before = _log(world)
+    done = world.run("graph-check", "plan", "a", "--json")
+    assert (done.code, _item(world, "a")["worktree"]) == (0, None), str(done)
+    assert done.data["check"]["note"].startswith("nothing to do: subtask a succeeded with"), str(done)
+    assert _refused(world, "graph-check", "plan", "b")[1] == "coordinate-agents graph-undo plan b"
+    assert _log(world) == before
+    assert world.run("graph-undo", "plan", "b").code == 0
+    assert world.run("graph-check", "plan", "b").code == 4
+
+
 def test_a_failing_check_is_accepted_with_a_reason_that_stands_in_the_certificate(world: World) -> None:
     plan = (
         "id: plan\nsubtasks: [{id: a, spec: x, checks: [{name: flaky, run: ['false']}, {name: ok, run: ['true']}]}]\n"
