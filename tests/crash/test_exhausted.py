@@ -3,6 +3,7 @@
 A clear error that is no bug of ours, nothing lost, and after room was made the same work is finished.
 """
 
+import fcntl
 import resource
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from crashes import MERGED
-from world import RUN_LIMIT_S, Done, World, until
+from world import RUN_LIMIT_S, Done, World
 
 pytestmark = pytest.mark.story
 
@@ -61,8 +62,7 @@ def test_a_disk_that_fills_up_is_told_and_the_work_goes_on_after_room_was_made(
     subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
     _is_finished(world)
     assert world.user_state() == before
-    # Not `assert_nothing_left`: a small disk's inode numbers are those of other locks elsewhere.
-    until(lambda: not world.processes() or None, "every process ends", tell=world.processes)
+    world.assert_nothing_left("plan")
 
 
 @pytest.mark.parametrize("limit", [18, 24, 30])
@@ -105,3 +105,32 @@ def test_looking_works_where_nothing_can_be_written(disk: Path, isolation: Path)
     refused = world.run("graph-run", "plan")
     assert refused.code in (1, 2), str(refused)
     assert "Next:" in refused.err and "A bug of ours" not in refused.err, str(refused)
+
+
+def test_a_lock_on_a_file_of_the_same_number_on_another_disk_is_no_held_lock(disk: Path, isolation: Path) -> None:
+    place = disk / "place"
+    place.mkdir()
+    world = World(place, isolation)
+    other = disk.parent / "other"
+    other.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", other], check=True)
+    try:
+        state = world.root / ".git" / "coordinate-agents"
+        state.mkdir()
+        ours, numbered = state / "lock", {path.stat().st_ino: path for path in _numbered(other)}
+        ours.touch()
+        with numbered[ours.stat().st_ino].open("w") as there, ours.open("w") as here:
+            fcntl.flock(there, fcntl.LOCK_EX)
+            assert world.held_locks() == []
+            fcntl.flock(here, fcntl.LOCK_EX)
+            assert world.held_locks() == [str(ours)]
+    finally:
+        subprocess.run(["umount", "-l", other], check=True)
+
+
+def _numbered(folder: Path) -> Iterator[Path]:
+    """As many empty files as a small disk has numbers in use elsewhere."""
+    for number in range(400):
+        path = folder / str(number)
+        path.touch()
+        yield path

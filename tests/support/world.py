@@ -5,10 +5,12 @@ agents write outside the repository, and gates at which an agent waits until the
 the program works inside; it looks at git, at files and at processes, as a suspicious user would.
 """
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -225,13 +227,32 @@ class World:
 
     def held_locks(self) -> list[str]:
         """Kernel locks on files below the state folder and the worktrees. Linux only; elsewhere nothing is found."""
-        table = Path("/proc/locks")
-        if not table.exists():
-            return []
-        held = {line.split()[5].rpartition(":")[2] for line in table.read_text().splitlines() if " -> " not in line}
         state = self.root / ".git" / "coordinate-agents"
-        files = [path for folder in (state, self.worktrees) for path in folder.rglob("*") if path.is_file()]
-        return [str(path) for path in files if str(path.stat().st_ino) in held]
+        held = {folder: _locked_inodes(folder) for folder in (state, self.worktrees) if folder.is_dir()}
+        return [
+            str(path)
+            for folder, inodes in held.items()
+            for path in folder.rglob("*")
+            if path.is_file() and path.stat().st_ino in inodes
+        ]
+
+
+def _locked_inodes(folder: Path) -> set[int]:
+    """Of the file system that holds the folder: other file systems have the same numbers for other files.
+
+    How the kernel's table names that file system is learned from a lock of our own (`st_dev` may be another number).
+    """
+    table = Path("/proc/locks")
+    if not table.exists():
+        return set()
+    with tempfile.TemporaryFile(dir=folder) as probe:
+        fcntl.flock(probe, fcntl.LOCK_EX)
+        own = os.fstat(probe.fileno()).st_ino
+        lines = [line.split() for line in table.read_text().splitlines() if " -> " not in line]
+    # number: kind, mode, access, process id, device:inode, from, to
+    held = [(*fields[5].rsplit(":", 1), fields[4]) for fields in lines]
+    devices = {device for device, inode, pid in held if (inode, pid) == (str(own), str(os.getpid()))}
+    return {int(inode) for device, inode, _ in held if device in devices} - {own}
 
 
 def until(look: Callable[[], Found | None], what: str, *, tell: Callable[[], object] | None = None) -> Found:
