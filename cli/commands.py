@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from coordinate_agents.cli import failures, output
+from coordinate_agents.cli.completing import completer
 from coordinate_agents.cli.execute import execute, report
 from coordinate_agents.cli.invocation import MAX_DIGITS, Invocation
 from coordinate_agents.graph import durations
@@ -156,6 +157,7 @@ def _parameter(param: Param) -> click.Parameter:
             type=_type(param),
             required=param.required,
             nargs=-1 if param.multiple else 1,
+            shell_complete=completer(param),
             metavar=param.name.upper() if param.required else f"[{param.name.upper()}]",
         )
     return click.Option(
@@ -166,6 +168,7 @@ def _parameter(param: Param) -> click.Parameter:
         multiple=param.multiple,
         default=bool(param.default) if param.kind == "flag" else param.default,
         help=param.help,
+        shell_complete=completer(param),
     )
 
 

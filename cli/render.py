@@ -56,6 +56,7 @@ _RENDERERS: Final[Mapping[str, str]] = {
     "setup-configure": "render_setup:configured",
     "setup-trust": "render_setup:trust",
     "setup-discover": "render_setup:agents",
+    "completion": "render_setup:script",
     "doctor": "render_setup:doctor",
 }
 

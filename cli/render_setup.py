@@ -20,6 +20,11 @@ def document(data: Mapping[str, Any]) -> list[str]:
     return [data["document"].removesuffix("\n")]
 
 
+def script(data: Mapping[str, Any]) -> list[str]:
+    """The script as it is, for `eval` or a file."""
+    return [data["script"].removesuffix("\n")]
+
+
 def export(data: Mapping[str, Any]) -> list[str]:
     return [data["text"]] if "text" in data else as_json(data)
 

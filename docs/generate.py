@@ -93,8 +93,17 @@ MEANINGS: Final[Mapping[str, str]] = {
 
 def pages() -> dict[str, str]:
     """Every page by file name."""
+    man = "\n".join(_man()) + "\n"
     makers = {"verbs.md": _verbs, "errors.md": _errors, "states.md": _states, "adapters.md": _adapters, "mcp.md": _mcp}
-    return {name: "\n".join([_MADE, *make()]) + "\n" for name, make in makers.items()}
+    made = {name: "\n".join([_MADE, *make()]) + "\n" for name, make in makers.items()}
+    return {**made, "man/coordinate-agents.1": man, "man/cag.1": ".so man1/coordinate-agents.1\n"}
+
+
+def _man() -> Iterator[str]:
+    sys.path.insert(0, str(FOLDER))
+    from man_page import lines
+
+    yield from lines(EXITS)
 
 
 def _adapters() -> Iterator[str]:
@@ -241,4 +250,5 @@ def _any(which: Sequence[str], every: Sequence[str]) -> str:
 
 if __name__ == "__main__":
     for file, text in pages().items():
+        (FOLDER / file).parent.mkdir(exist_ok=True)
         (FOLDER / file).write_text(text, encoding="utf-8")

@@ -313,6 +313,14 @@ class Worktrees(Protocol):
         """Delete every pin of the graph. What only these held is lost at git's next gc: it is counted."""
         ...
 
+    def bundle(self, graph: str, base: CommitId, path: str) -> bool:
+        """Write the graph's branches and pins, without what base contains, to a file; False: there is nothing."""
+        ...
+
+    def patch(self, base: CommitId, head: CommitId) -> bytes:
+        """The difference as `git apply` takes it. Raises: WorktreeError when it is larger than 64 MiB."""
+        ...
+
     def deliver(self, request: DeliveryRequest) -> Delivered:
         """Make a branch of the user's, or move it forward, by compare-and-swap. Repeated: not moved again.
 

@@ -13,6 +13,7 @@ from coordinate_agents.worktrees import (
     branches,
     bring,
     bring_back,
+    bundle,
     commits,
     deliver,
     diff,
@@ -292,6 +293,12 @@ class GitWorktrees:
 
     def drop_pins(self, graph: str, *, is_dry: bool) -> PinsDropped:
         return branches.drop_pins(self._judge, graph, is_dry=is_dry)
+
+    def bundle(self, graph: str, base: CommitId, path: str) -> bool:
+        return bundle.bundle(self._judge, graph, base, path)
+
+    def patch(self, base: CommitId, head: CommitId) -> bytes:
+        return bundle.patch(self._judge, base, head)
 
     def deliver(self, request: DeliveryRequest) -> Delivered:
         return deliver.deliver(self._judge, request)

@@ -19,10 +19,11 @@ TASK: Final = "taskId"
 PAGE: Final = "page"
 MAX_BYTES: Final = "maxBytes"
 
-# A terminal, or this very server.
-_NO_TOOLS: Final = frozenset({"session-attach", "mcp"})
-# No call goes on by itself for ever (`follow`), and graph-run always drives in the background (`detach`).
-_NOT_OFFERED: Final = frozenset({"follow", "detach"})
+# A terminal, this very server, or a script for a shell.
+_NO_TOOLS: Final = frozenset({"session-attach", "mcp", "completion"})
+# No call goes on by itself for ever (`follow`), graph-run always drives in the background (`detach`), and no client
+# names a place anywhere on this machine to write to (`artefacts`).
+_NOT_OFFERED: Final = frozenset({"follow", "detach", "artefacts"})
 _NAMES: Final[Mapping[str, str]] = {"graph": TASK, "subtask": "subtaskId", "session": "sessionId", "file": DOCUMENT}
 
 # What only a person decides unless the server was started with --allow-decisions: verbs by what follows the prefix of

@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from coordinate_agents.graph.engine import DriveOptions
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.operations.artefacts import prepare, write_artefacts
 from coordinate_agents.graph.operations.create import create_document, read_document, spec_document
 from coordinate_agents.graph.operations.driving import DriveRequest, drive_graph, exit_code_of
 from coordinate_agents.graph.operations.leaving import Ending
@@ -39,12 +40,15 @@ class Request:
     on_input: str | None = None
     deadline: float | None = None
     stop_on_exit: bool = False
+    artefacts: str | None = None
     take_over: bool = False
     nested: bool = False
     worktree_root: str | None = None
 
 
 def execute(runtime: Runtime, request: Request) -> Result:
+    if request.artefacts is not None:
+        request = replace(request, artefacts=prepare(request.artefacts))
     row = _graph(runtime, request)
     if request.until is not None:
         require_subtask(row, request.until)
@@ -61,17 +65,27 @@ def execute(runtime: Runtime, request: Request) -> Result:
         stop_on_exit=request.stop_on_exit or is_ci,
         on_input="fail" if request.on_input == "fail" or (is_ci and request.on_input is None) else "wait",
     )
-    snapshot, ending = drive_graph(runtime, row.id, drive)
+    try:
+        snapshot, ending = drive_graph(runtime, row.id, drive)
+    except BaseException:
+        # What broke the drive is told by who catches it; what there is by now is still written.
+        if request.artefacts is not None:
+            with contextlib.suppress(Exception):
+                write_artefacts(runtime, row.id, request.artefacts, status_of(runtime, row.id))
+        raise
     if ending == "handover":
         _start_detached(runtime, row.id, request)
     data: dict[str, Any] = status_of(runtime, row.id)
     data["ending"] = ending
+    code = exit_code_of(snapshot, ending, integrate=request.integrate, until=until)
     advice = _advice(row.id, ending)
     if ending == "ended" and (snapshot.summary.ended_reason or "").startswith("DISK_LOW"):
         advice = [f"Nothing more was started: {snapshot.summary.ended_reason}."]
     if advice:
         data["advice"] = advice
-    return Result(data, exit_code_of(snapshot, ending, integrate=request.integrate, until=until))
+    if request.artefacts is not None:
+        data["artefacts"] = write_artefacts(runtime, row.id, request.artefacts, {**data, "exitCode": code})
+    return Result(data, code)
 
 
 def _graph(runtime: Runtime, request: Request) -> GraphRow:
@@ -132,6 +146,7 @@ def _start_detached(runtime: Runtime, graph: str, request: Request, more: Sequen
         ("--max-starts", request.max_starts),
         ("--deadline", request.deadline),
         ("--on-input", request.on_input),
+        ("--artefacts", request.artefacts),
     ):
         if value is not None:
             words += [name, str(value)]

@@ -144,6 +144,9 @@ VERBS: Final[tuple[Verb, ...]] = (
                 choices=("wait", "fail"),
             ),
             Param("deadline", "stop everything after this time", kind="duration"),
+            Param(
+                "artefacts", "folder for status, events, JUnit XML, check logs, patches and a bundle, however it ends"
+            ),
             Param("stop-on-exit", "close the agents when this command ends", kind="flag"),
             Param("take-over", "first end the process that drives the graph, though it be stopped", kind="flag"),
             Param("nested", "allow this inside a subtask of another run", kind="flag"),
@@ -567,6 +570,21 @@ VERBS: Final[tuple[Verb, ...]] = (
         "check git, Python, file systems, configuration, agents and leftovers",
         "optional",
         (Param("live", "also try this agent in a scratch repository: login, trust, commit, delivery"),),
+        group="set up",
+    ),
+    Verb(
+        "completion",
+        "print the script that lets a shell complete verbs, options, graphs and subtasks",
+        "none",
+        (
+            Param(
+                "shell",
+                "bash, zsh, fish or powershell (default: the one in SHELL)",
+                kind="choice",
+                positional=True,
+                choices=("bash", "zsh", "fish", "powershell"),
+            ),
+        ),
         group="set up",
     ),
     Verb(

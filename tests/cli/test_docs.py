@@ -20,7 +20,9 @@ def _generate() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["verbs.md", "errors.md", "states.md", "adapters.md", "mcp.md"])
+@pytest.mark.parametrize(
+    "name", ["verbs.md", "errors.md", "states.md", "adapters.md", "mcp.md", "man/coordinate-agents.1", "man/cag.1"]
+)
 def test_a_page_is_what_docs_generate_would_write(name: str) -> None:
     assert (DOCS / name).read_text() == _generate().pages()[name], "run: python docs/generate.py"
 
