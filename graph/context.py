@@ -131,13 +131,8 @@ class Context:
         return variables
 
     def _slot(self, subtask: SubtaskId) -> int:
-        """The lowest number no other running subtask has; kept while it runs."""
-        if subtask not in self._slots:
-            running = {key for key, run in self.snapshot.runs.items() if run.state == "running"}
-            for gone in set(self._slots) - running:
-                del self._slots[gone]
-            taken = set(self._slots.values())
-            self._slots[subtask] = next(n for n in range(len(taken) + 1) if n not in taken)
-        return self._slots[subtask]
-
-    _slots: dict[SubtaskId, int] = field(default_factory=dict)
+        """The number that was recorded when it started, whoever drives it now; what does not run takes a free one."""
+        run = self.snapshot.runs.get(subtask)
+        if run is not None and run.state == "running":
+            return run.slot
+        return self.snapshot.free_slot(wanted=run.slot if run is not None else None)

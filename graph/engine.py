@@ -335,7 +335,10 @@ class Engine:
         run, agent = context.run(subtask), context.agent_of(context.task(subtask))
         # A rework goes on with its attempt; another agent begins one of its own.
         goes_on = run.is_rework and run.agent == agent
-        return TaskClaimed(subtask, run.attempt if goes_on else run.attempt + 1, agent, context.new_nonce())
+        attempt = run.attempt if goes_on else run.attempt + 1
+        # The process that stayed was told its number when it began.
+        slot = context.snapshot.free_slot(wanted=run.slot if goes_on else None)
+        return TaskClaimed(subtask, attempt, agent, context.new_nonce(), slot)
 
     def _integrate_when_done(self) -> None:
         snapshot = self.context.snapshot

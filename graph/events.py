@@ -160,12 +160,16 @@ class GraphForgotten:
 
 @dataclass(frozen=True, slots=True)
 class TaskClaimed:
-    """A slot was taken; the intent to start attempt `attempt`. `nonce` will mark the worktree if one is made."""
+    """A slot was taken; the intent to start attempt `attempt`. `nonce` will mark the worktree if one is made.
+
+    `slot`: the number that its agent, setup and checks are told, from which ports follow.
+    """
 
     subtask: SubtaskId
     attempt: int
     agent: str
     nonce: str
+    slot: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,12 +362,16 @@ class CommitMade:
 
 @dataclass(frozen=True, slots=True)
 class VerificationStarted:
-    """`by` says what triggered the look: turn, recover, check. Of a check, `who` asked for it and waived what."""
+    """`by` says what triggered the look: turn, recover, check. Of a check, `who` asked for it and waived what.
+
+    `slot`: the number that it takes, None: the subtask has one.
+    """
 
     subtask: SubtaskId
     by: str = "turn"
     waivers: tuple[Waiver, ...] = ()
     who: str = ""
+    slot: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,7 @@ class TaskRun:
     review: str = ""
     reviewed_commit: CommitId | None = None
     is_rework: bool = False
+    slot: int = 0
     chosen_agent: str | None = None
     is_held: bool = False
     verified_by: str = ""

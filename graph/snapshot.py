@@ -161,6 +161,13 @@ class Snapshot:
                     self._changed |= self.frontier.set(run.id, state)
                 return run
 
+    def free_slot(self, *, wanted: int | None = None) -> int:
+        """The wanted number, or else the lowest, that no running subtask has."""
+        taken = {self.runs[subtask].slot for subtask in self.frontier.members("running")}
+        if wanted is not None and wanted not in taken:
+            return wanted
+        return next(number for number in range(len(taken) + 1) if number not in taken)
+
     def take_changed(self) -> set[SubtaskId]:
         """The subtasks whose place changed since the last call."""
         changed, self._changed = self._changed, set()
@@ -367,9 +374,10 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
             return replace(run, open_session=None) if run.open_session == session and not survivors else run
         case CommitMade(commit=commit):
             return replace(run, head=commit)
-        case VerificationStarted(by=by, waivers=waivers):
+        case VerificationStarted(by=by, waivers=waivers, slot=slot):
             return replace(
                 run,
+                slot=run.slot if slot is None else slot,
                 state="running",
                 stage="verify",
                 phase="verifying",
@@ -420,6 +428,7 @@ def _claimed(run: TaskRun, event: TaskClaimed, time: float) -> TaskRun:
             run,
             state="running",
             phase="preparing",
+            slot=event.slot,
             tries=run.tries + 1,
             free_turns=run.turn,
             nonce=event.nonce,
@@ -436,6 +445,7 @@ def _claimed(run: TaskRun, event: TaskClaimed, time: float) -> TaskRun:
         run,
         state="running",
         phase="preparing",
+        slot=event.slot,
         stage="",
         is_rework=False,
         attempt=event.attempt,

@@ -34,7 +34,9 @@ async def begin_check(
             break
     waivers = tuple(Waiver(str(what), who, str(reason)) for what, reason in asked.get("waivers", ()))
     told = {"subtask": subtask}
-    engine.apply(VerificationStarted(subtask, "check", waivers, who), results=answers(told))
+    is_running = context.run(subtask).state == "running"
+    slot = None if is_running else context.snapshot.free_slot(wanted=context.run(subtask).slot)
+    engine.apply(VerificationStarted(subtask, "check", waivers, who, slot), results=answers(told))
     return told
 
 
