@@ -166,10 +166,17 @@ def _parameter(param: Param) -> click.Parameter:
         is_flag=param.kind == "flag",
         required=param.required,
         multiple=param.multiple,
-        default=bool(param.default) if param.kind == "flag" else param.default,
+        **_default(param),
         help=param.help,
         shell_complete=completer(param),
     )
+
+
+def _default(param: Param) -> dict[str, Any]:
+    """None is not given as a default: click 8.3 takes it for the value of a required option that was left out."""
+    if param.kind == "flag":
+        return {"default": bool(param.default)}
+    return {} if param.default is None else {"default": param.default}
 
 
 def _type(param: Param) -> Any:

@@ -98,6 +98,19 @@ def test_the_common_options_may_stand_before_the_verb(world: World, words: tuple
     assert world.run("--root", "/nowhere", *words).document["error"]["code"] == "NOT_A_REPOSITORY"
 
 
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("graph-accept", "plan", "a", "--waive", "tests"), "--reason"),
+        (("graph-accept", "plan", "a", "--reason", "flaky"), "--waive"),
+        (("graph-deliver", "plan"), "--branch"),
+    ],
+)
+def test_a_required_option_that_is_left_out_is_a_usage_error(world: World, words: tuple[str, ...], option: str) -> None:
+    done = world.run(*words, "--json")
+    assert (done.code, done.document["error"]["message"]) == (2, f"Missing option '{option}'.")
+
+
 def test_a_missing_file_argument_is_a_usage_error(world: World) -> None:
     done = world.run("graph-validate")
     assert done.code == 2
