@@ -10,7 +10,6 @@ from world import World
 pytestmark = [pytest.mark.story, pytest.mark.timeout(240)]
 
 STEPS = 5
-# 4 found a stop that met a driver which was still looking around.
 SEEDS = (2, 4, 5, 9)
 
 

@@ -1,8 +1,9 @@
 """A random walk over the verbs, with agents of random moods and random deaths; after each step the promises hold.
 
 `Walk(world, seed)` draws everything from the seed. What agents do is real: each takes its mood from a file, makes
-commits, leaves files, detaches, amends, fails. What dies is real: the driver, a host, an agent. `step` does one thing
-and looks; `finish` lets well-behaved agents come to the whole end. Everything that was done is in `told`.
+commits, leaves files, detaches, amends, fails, tries to approve itself. What dies is real: the driver, a host, an
+agent, any verb at a named point. `step` does one thing and looks (walk_promises.py); `finish` lets well-behaved agents
+come to the whole end. Everything that was done is in `told`.
 """
 
 import contextlib
@@ -14,13 +15,16 @@ from pathlib import Path
 from typing import Final
 
 import psutil
-from world import Done, World, git, until
+from walk_promises import Promises
+from walk_verbs import SUBTASKS, Verbs
+from world import PROGRAM, World, git, until
 
-SUBTASKS: Final = ("a", "b", "c", "d")
 _PLAN: Final = """
 id: plan
 defaults: {attempts: 2}
-checks: [{name: whole, run: [test, '!', -e, broken]}]
+checks:
+  - {name: whole, run: [test, '!', -e, broken]}
+  - {name: own, run: [sh, -c, 'test -e "f-$COORDINATE_AGENTS_SUBTASK" || test -e f-d']}
 subtasks:
   - {id: a, spec: x}
   - {id: b, spec: x, commit: runtime}
@@ -49,6 +53,13 @@ nothing) ;;
 amends) echo one >"f-$S"; commit; echo two >"f-$S"; git add -A; git commit -q --amend -m again; note ;;
 detaches) git checkout -q --detach; echo "$S" >"f-$S"; commit ;;
 slow) echo "$S" >"f-$S"; commit; sleep 0.7; echo later >>"f-$S"; commit ;;
+clashes) echo "$S" >same; echo "$S" >"f-$S"; commit ;;
+approves)
+    for words in "review plan --decision REVIEW_APPROVED" "accept plan $S --reason x --waive whole" "run plan"; do
+        # shellcheck disable=SC2086
+        if "{program}" $words >/dev/null 2>&1; then echo "approved $S 0 $$ x" >>"$FAKE_LOG"; fi
+    done
+    echo "$S" >"f-$S"; commit ;;
 esac
 echo "end $S $COORDINATE_AGENTS_ATTEMPT $$ $PWD" >>"$FAKE_LOG"
 """
@@ -64,6 +75,9 @@ MOODS: Final = (
     "amends",
     "detaches",
     "slow",
+    "clashes",
+    "clashes",
+    "approves",
 )
 # Verbs that change nothing, with what they may answer.
 LOOKS: Final = (
@@ -76,33 +90,33 @@ LOOKS: Final = (
     ("graph-export", "plan"),
     ("graph-events", "plan"),
 )
-_DEATHS: Final = ("driver", "driver", "host", "agent", "everything")
+_DEATHS: Final = ("driver", "host", "agent", "everything")
 _RUN_LIMIT_S: Final = 60.0
 
 
 class Walk:
-    """One walk. `before` is the user's state, which no step may change."""
+    """One walk; what it may not change is what was there before the first step."""
 
     def __init__(self, world: World, seed: int) -> None:
         self.world, self._chance = world, random.Random(seed)
         self.told: list[str] = [f"seed {seed}"]
         (world.place / "moods").mkdir()
-        (world.place / "commits").touch()
-        world.configure({"one": (world.agent(_AGENT.format(place=world.place)),)})
+        agent = world.agent(_AGENT.format(place=world.place, program=PROGRAM))
+        world.configure({"one": (agent,), "two": (agent,)})
         self._plan = world.graph(_PLAN)
         created = world.run("graph-create", self._plan)
         assert created.code == 0, str(created)
-        self.before = world.user_state()
+        self._promises = Promises(world, self.told)
+        self._verbs = Verbs(world, self._chance, self.told, self._plan, self._promises)
         self._steps = (
-            (self._run, 4),
-            (self._run_and_kill, 4),
+            (self._run, 5),
+            (self._run_and_kill, 3),
+            (self._run_and_die, 5),
             (self._run_and_interrupt, 1),
             (self._run_and_stop, 2),
-            (self._stop, 1),
+            (self._run_twice, 1),
             (self._look, 2),
-            (self._integrate, 1),
-            (self._clean_up, 2),
-            (self._undo, 1),
+            *self._verbs.steps,
         )
 
     def step(self) -> None:
@@ -110,71 +124,53 @@ class Walk:
         for subtask in SUBTASKS:
             (self.world.place / "moods" / subtask).write_text(self._chance.choice(MOODS))
         actions, weights = zip(*self._steps, strict=True)
+        self._verbs.let_go()
         self._chance.choices(actions, weights)[0]()
-        self.check()
+        self._promises.check()
 
     def finish(self) -> None:
-        """Agents behave from now on: some runs later the graph is whole, and nothing is left over."""
+        """Agents behave from now on: some runs later the graph is whole; approved, cleared up, and nothing is left."""
         for subtask in SUBTASKS:
             (self.world.place / "moods" / subtask).write_text("good")
         self.told.append("finish")
-        done = None
-        for _ in range(4):
-            done = self._call("graph-run", self._plan, "--integrate", "--retry-failed")
+        for _ in range(5):
+            self._verbs.settle()
+            done = self._verbs.say("graph-run", self._plan, "--integrate", "--retry-failed")
             if done.code == 0:
                 break
-        assert done is not None and done.code == 0, f"{self.told}\n{done}"
+        assert done.code == 0, f"{self.told}\n{done}"
         files = self.world.files("coordinate-agents/plan/integration")
         assert {f"f-{name}" for name in SUBTASKS} <= set(files) and "broken" not in files, self.told
-        self.check()
-        self._require_commits(by="--all")
+        self._promises.check()
+        self._promises.require_commits(by="--all")
         self.world.assert_nothing_left("plan")
-
-    def check(self) -> None:
-        """What the product promises, whatever happened."""
-        told, world = "; ".join(self.told), self.world
-        assert world.user_state() == self.before, told
-        assert [line for line in world.log_lines() if line[0] == "overlap"] == [], told
-        self._require_commits(by="--reflog")
-        listed = world.run("graph-list", "--json")
-        assert listed.code == 0, f"{told}\n{listed}"
-        if not listed.data["graphs"]:
-            return
-        verified = world.run("graph-verify", "plan", "--json")
-        assert verified.code == 0 and verified.data["holds"], f"{told}\n{verified}"
-        done = {item["id"]: item for item in world.status("plan")["subtasks"]}
-        for item in done.values():
-            if item["state"] == "SUCCEEDED":
-                files = world.files(item["verifiedCommit"])
-                assert f"f-{item['id']}" in files and "broken" not in files, f"{item['id']}: {told}"
-                for needed in item["dependsOn"]:
-                    git(world.root, "merge-base", "--is-ancestor", done[needed]["verifiedCommit"], item["base"])
-
-    def _require_commits(self, *, by: str) -> None:
-        """Every commit that an agent made is reachable; at the end from refs alone, before that from reflogs too."""
-        made = set((self.world.place / "commits").read_text().split())
-        there = set(git(self.world.root, "rev-list", "--all", *([] if by == "--all" else [by])).split())
-        assert made <= there, f"lost {made - there}: {self.told}"
+        self._verbs.conclude()
+        self._promises.check()
+        self._promises.require_commits(by="--all")
+        self.world.assert_nothing_left()
 
     # --- steps
-
-    def _call(self, *words: str | Path) -> Done:
-        done = self.world.run(*words)
-        assert done.code >= 0 and "A bug of ours" not in done.err and "Traceback" not in done.err, (
-            f"{self.told}\n{done}"
-        )
-        assert done.code in (0, 4, 5) or "Next:" in done.err or done.out, f"{self.told}\n{done}"
-        return done
 
     def _words(self) -> list[str | Path]:
         words: list[str | Path] = ["graph-run", self._plan]
         words += ["--retry-failed"] if self._chance.random() < 0.6 else []
-        return [*words, "--integrate"] if self._chance.random() < 0.4 else words
+        words += ["--integrate"] if self._chance.random() < 0.4 else []
+        words += ["--until", self._chance.choice(SUBTASKS)] if self._chance.random() < 0.1 else []
+        words += ["--max-starts", "1"] if self._chance.random() < 0.1 else []
+        words += ["--take-over"] if self._chance.random() < 0.1 else []
+        return [*words, "--stop-on-exit"] if self._chance.random() < 0.1 else words
 
     def _run(self) -> None:
-        words = self._words()
-        self.told.append(" ".join(str(word) for word in words[2:]) or "run")
-        self._call(*words)
+        self._verbs.say(*self._words(), *(["--detach"] if self._chance.random() < 0.15 else []))
+
+    def _run_and_die(self) -> None:
+        self._verbs.say(*self._words(), point=self._verbs.point("graph-run"))
+
+    def _run_twice(self) -> None:
+        """Two that would drive: one of them does, the other says who does."""
+        run = self._begin()
+        self._verbs.say(*self._words())
+        self._await_end(run)
 
     def _run_and_kill(self) -> None:
         run, lines, death = self._begin(), self._chance.randint(0, 5), self._chance.choice(_DEATHS)
@@ -195,31 +191,16 @@ class Walk:
         run, lines, what = self._begin(), self._chance.randint(0, 4), self._chance.choice(("", "a", "b"))
         self.told.append(f"stop {what} after {lines} lines")
         self._await_lines(run, lines)
-        self._call("graph-stop", "plan", *([what] if what else []))
+        self._verbs.say("graph-stop", "plan", *([what] if what else []))
         self._await_end(run)
 
-    def _stop(self) -> None:
-        self.told.append("stop")
-        self._call("graph-stop", "plan")
-
     def _look(self) -> None:
+        if self._promises.agents():
+            return
         before = git(self.world.root, "for-each-ref")
         for words in self._chance.sample(LOOKS, 3):
-            self._call(*words, "--json")
+            self._verbs.say(*words, "--json")
         assert git(self.world.root, "for-each-ref") == before
-
-    def _integrate(self) -> None:
-        self.told.append("integrate")
-        self._call("graph-integrate", "plan")
-
-    def _clean_up(self) -> None:
-        options = [word for word in ("--early", "--branches", "--all") if self._chance.random() < 0.5]
-        self.told.append(f"cleanup {' '.join(options)}")
-        self._call("graph-cleanup", "plan", *options)
-
-    def _undo(self) -> None:
-        self.told.append("undo")
-        self._call("graph-undo", "plan")
 
     # --- processes
 
