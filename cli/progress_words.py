@@ -9,6 +9,7 @@ from coordinate_agents.graph.events import (
     ConflictClosed,
     ConflictOpened,
     Event,
+    GraphAmended,
     IntegrationAborted,
     IntegrationConflicted,
     IntegrationFailed,
@@ -55,6 +56,8 @@ def describe(snapshot: Snapshot, event: Event) -> str | None:
             return f"{subtask}: its merge waits for a person"
         case ConflictClosed(subtask=subtask, outcome=outcome):
             return f"{subtask}: conflict {outcome}"
+        case GraphAmended(revision=revision, lines=lines):
+            return f"amended to revision {revision}: {_said('; '.join(lines) or 'another base')}"
         case SharedChanged(changes=changes):
             return f"SHARED GIT STATE CHANGED: {listed(changes)}"
         case _:

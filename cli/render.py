@@ -41,6 +41,7 @@ _RENDERERS: Final[Mapping[str, str]] = {
     "graph-schema": "render_setup:as_json",
     "graph-validate": "render_setup:validated",
     "graph-create": "render_setup:created",
+    "graph-amend": "render_setup:amended",
     "graph-plan": "render_plan:plan",
     "graph-verify": "render_setup:verified",
     "session-open": "render_session:opened",

@@ -46,6 +46,18 @@ def validated(data: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def amended(data: Mapping[str, Any]) -> list[str]:
+    """What an amendment changed, or would change, one line each, and what follows."""
+    told, graph = data["amend"], data["graph"]
+    lines = [f"  {cell(line)}" for line in told["differences"]]
+    if not lines and not told["amended"]:
+        return [f"{graph['id']}: nothing to do: it is the same as revision {told['revision']}"]
+    if told["dryRun"]:
+        return [f"{graph['id']}: would change revision {told['revision']}:", *lines]
+    follows = "its driver goes on with it" if graph["driver"] else f"next: coordinate-agents graph-run {graph['id']}"
+    return [f"{graph['id']}: revision {told['revision']}:", *lines, follows]
+
+
 def created(data: Mapping[str, Any]) -> list[str]:
     graph = data["graph"]
     if data.get("created") is False:

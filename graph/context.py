@@ -4,6 +4,7 @@ Made once per drive by `operations`; owned by the engine, whose `apply` is `reco
 """
 
 import hashlib
+import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -18,7 +19,7 @@ import anyio.to_thread
 from coordinate_agents.graph.agents import agent_for
 from coordinate_agents.graph.config import Config
 from coordinate_agents.graph.events import Event
-from coordinate_agents.graph.model import GraphId, SubtaskId, Task, slug
+from coordinate_agents.graph.model import GraphId, SubtaskId, Task, TaskGraph, slug
 from coordinate_agents.graph.ports import Agents, Clock, Progress, Sessions, Worktrees
 from coordinate_agents.graph.snapshot import Snapshot, TaskRun
 from coordinate_agents.graph.store.blobs import Blobs
@@ -34,6 +35,10 @@ MAX_GIT_CALLS: Final = 8
 
 # A Session's folder name is at most 200 characters; checks append theirs.
 MAX_NAME: Final = 100
+
+
+def checks_at_a_time(graph: TaskGraph) -> int:
+    return graph.max_checks or max(1, (os.cpu_count() or 1) // 4)
 
 
 class Leaving(Exception):
@@ -69,6 +74,8 @@ class Context:
     told: Callable[[Event], None] = lambda event: None
     checks: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
     git: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(MAX_GIT_CALLS))
+    # The configuration that a recorded text holds, with what this drive needs of it. Raises: INVALID_AGENT_CONFIG.
+    read_config: Callable[[str], Config] | None = None
     kept_tips_blob: str | None = None
     resolved: dict[str, ResolvedAgent] = field(default_factory=dict)
     holds: dict[SubtaskId, anyio.Event] = field(default_factory=dict)

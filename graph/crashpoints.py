@@ -24,6 +24,10 @@ POINTS: Final[tuple[str, ...]] = (
     "store.append.inserted",
     "store.append.finished",
     "store.append.committed",
+    # Of graph-amend.
+    "store.document.cached",
+    "store.document.inserted",
+    "store.document.committed",
     "request.submitted",
     "request.answered",
     "blob.drafted",

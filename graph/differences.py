@@ -6,6 +6,7 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from coordinate_agents.graph import durations
+from coordinate_agents.graph.config import Config
 from coordinate_agents.graph.model import Check, Task, TaskGraph
 
 # Lines of one answer: enough to see what happened, short enough for an error.
@@ -34,6 +35,20 @@ def differences(old: TaskGraph, new: TaskGraph) -> tuple[str, ...]:
     lines = [*_changes("graph", old, new, skip=("tasks",)), *_task_changes(old, new)]
     if len(lines) > MAX_LINES:
         return (*lines[:MAX_LINES], f"and {len(lines) - MAX_LINES} more differences")
+    return tuple(lines)
+
+
+def config_differences(old: Config, new: Config) -> tuple[str, ...]:
+    """One line for each agent and each other part of the configuration that differs. Values are not shown."""
+    before, after = ({agent.name: agent for agent in config.agents} for config in (old, new))
+    lines = []
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            how = "added" if name not in before else "removed" if name not in after else "changed"
+            lines.append(f"configuration: agent {name} {how}")
+    for field in fields(old):
+        if field.name != "agents" and getattr(old, field.name) != getattr(new, field.name):
+            lines.append(f"configuration: {field.name.replace('_', ' ')} changed")
     return tuple(lines)
 
 

@@ -17,11 +17,13 @@ import anyio
 from anyio.abc import TaskGroup
 
 from coordinate_agents.graph import machine, recovery
-from coordinate_agents.graph.context import Context, Leaving
+from coordinate_agents.graph.config import Config
+from coordinate_agents.graph.context import Context, Leaving, checks_at_a_time
 from coordinate_agents.graph.effects import AwaitRetry, AwaitTurn, CheckIntegration, Effect, ExplainExit, Verify
 from coordinate_agents.graph.events import (
     DURABLE,
     Event,
+    GraphAmended,
     IntegrationStarted,
     PhaseChanged,
     SessionStarted,
@@ -34,12 +36,12 @@ from coordinate_agents.graph.events import (
     to_data,
 )
 from coordinate_agents.graph.integration import heads_to_merge, merge_order
-from coordinate_agents.graph.model import CommitId, SubtaskId
+from coordinate_agents.graph.model import CommitId, SubtaskId, TaskGraph
 from coordinate_agents.graph.perform import perform
 from coordinate_agents.graph.planner import Planner
 from coordinate_agents.graph.schedule import Deferred
 from coordinate_agents.graph.snapshot import GraphSummary, Snapshot, TaskRun, run_to_row, summary_to_row
-from coordinate_agents.graph.store.rows import NewEvent, RequestResult, RunRow
+from coordinate_agents.graph.store.rows import NewDocument, NewEvent, RequestResult, RunRow
 from coordinate_agents.worktrees.model import Head
 
 # A git step or a start in progress gets this long to reach its event when the driver leaves; then it is cancelled
@@ -188,6 +190,50 @@ class Engine:
         if has_moved:
             self._plan()
             self._notify()  # tokens may be free
+
+    def amend(
+        self,
+        event: GraphAmended,
+        graph: TaskGraph,
+        document: NewDocument,
+        config: Config,
+        *,
+        results: Sequence[RequestResult] = (),
+    ) -> None:
+        """Go over to a new revision without stopping: fold, record, plan anew. `amending` found it possible.
+
+        What runs goes on; it meets the new limits and configuration where it next asks for them.
+        """
+        context, now = self.context, self.context.clock.now()
+        runs = machine.amend(context.snapshot, event, graph)
+        context.store.update_document(
+            context.graph_id,
+            context.generation,
+            document,
+            revision=event.revision,
+            event=_row(event),
+            runs=[RunRow(run.id, run_to_row(run)) for run in runs],
+            dropped=event.dropped,
+            summary=summary_to_row(context.snapshot.summary),
+            results=results,
+            now=now,
+        )
+        context.config = config
+        context.resolved.clear()
+        context.checks.total_tokens = checks_at_a_time(graph)
+        # What is asked of this drive holds for what it became.
+        self._has_integrated = False
+        self._planner.rebuild()
+        context.progress.event(context.snapshot, event, now)
+        self._happened.set()
+        self._happened = anyio.Event()
+        self._plan()
+        self._notify()
+
+    @property
+    def until(self) -> SubtaskId | None:
+        """The subtask at which this drive ends; None: at the end of the graph."""
+        return self._options.until
 
     @asynccontextmanager
     async def tokens(self, key: str, needs: Sequence[str], subtask: SubtaskId | None = None) -> AsyncIterator[None]:

@@ -151,6 +151,23 @@ class BranchDelivered:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphAmended:
+    """From here on `revision` of the document holds; the store keeps every one. `base`: moved there, None: as it was.
+
+    `branch`: as of GraphCreated, of the new base. `lines` are the differences in words, at most 40.
+    """
+
+    revision: int
+    added: tuple[SubtaskId, ...] = ()
+    changed: tuple[SubtaskId, ...] = ()
+    dropped: tuple[SubtaskId, ...] = ()
+    base: CommitId | None = None
+    branch: str = ""
+    lines: tuple[str, ...] = ()
+    who: str = "user"
+
+
+@dataclass(frozen=True, slots=True)
 class GraphForgotten:
     """The graph is over: what its Sessions printed goes, and with `pins` what only its pins held. The log stays."""
 
@@ -713,6 +730,7 @@ GraphEvent = (
     | ReviewOpened
     | ReviewDecided
     | BranchDelivered
+    | GraphAmended
     | GraphForgotten
 )
 Event = TaskEvent | IntegrationEvent | GraphEvent
@@ -723,6 +741,7 @@ _CLASSES: Final[Mapping[str, type[Any]]] = {cls.__name__: cls for cls in Event._
 DURABLE: Final = frozenset(
     {
         "GraphCreated",
+        "GraphAmended",
         "GraphForgotten",
         "TaskClaimed",
         "BaseFixed",

@@ -27,6 +27,7 @@ from coordinate_agents.graph.events import (
     AttemptFailed,
     BaseFixed,
     Event,
+    GraphAmended,
     IntegrationMerged,
     IntegrationStarted,
     PhaseChanged,
@@ -41,7 +42,7 @@ from coordinate_agents.graph.events import (
     event_type,
     subtask_of,
 )
-from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.model import SubtaskId, TaskGraph
 from coordinate_agents.graph.snapshot import GraphSummary, Snapshot, TaskRun
 from coordinate_agents.graph.states import GRAPH_EVENTS, INTEGRATION_EVENTS, TASK_EVENTS
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG
@@ -78,6 +79,14 @@ def step(snapshot: Snapshot, event: Event, *, time: float) -> tuple[TaskRun | Gr
     _require_legal(snapshot, event)
     changed = snapshot.fold(event, time=time)
     return changed, _effects_of(snapshot, event)
+
+
+def amend(snapshot: Snapshot, event: GraphAmended, graph: TaskGraph) -> tuple[TaskRun, ...]:
+    """Go over to a new revision, legal in every state (`amending` decided about it); the runs that are new or changed.
+
+    Starts nothing by itself: what is ready by it is found by the next plan.
+    """
+    return snapshot.amend(event, graph)
 
 
 def _require_legal(snapshot: Snapshot, event: Event) -> None:

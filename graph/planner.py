@@ -33,6 +33,21 @@ class Planner:
         agent_of: Callable[[Task], str] | None = None,
     ) -> None:
         self._snapshot = snapshot
+        self._until = until
+        self._agent_of = agent_of
+        self._breaker = Breaker()
+        self._held: dict[str, tuple[str, ...]] = {}
+        # Running subtasks that wait for tokens, without a slot meanwhile.
+        self._waiting: dict[SubtaskId, tuple[str, ...]] = {}
+        self._starts_left = max_starts
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Take everything from the snapshot anew, whose graph was amended; who holds or waits for tokens stays. Linear.
+
+        Invariant: `until`, where it was given, is still a subtask.
+        """
+        snapshot, agent_of = self._snapshot, self._agent_of
         self._tasks: dict[SubtaskId, Task] = snapshot.tasks
         if agent_of is not None:
             self._tasks = {
@@ -41,17 +56,12 @@ class Planner:
             }
         for subtask in snapshot.tasks:
             self._follow_agent(subtask)
-        self._breaker = Breaker()
         # Running subtasks that gave their slot back and want one again.
         self._resuming: set[SubtaskId] = set()
-        self._eligible = None if until is None else _with_ancestors(snapshot.tasks, until)
+        self._eligible = None if self._until is None else _with_ancestors(snapshot.tasks, self._until)
         longest = order.longest_remaining(order.prerequisites(snapshot.graph))
         self._ready = schedule.ReadyQueue(snapshot.tasks, longest)
         self._running: dict[SubtaskId, schedule.Running] = {}
-        self._held: dict[str, tuple[str, ...]] = {}
-        # Running subtasks that wait for tokens, without a slot meanwhile.
-        self._waiting: dict[SubtaskId, tuple[str, ...]] = {}
-        self._starts_left = max_starts
         snapshot.take_changed()
         for subtask in snapshot.tasks:
             self._put(subtask, snapshot.frontier.place(subtask))

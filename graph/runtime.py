@@ -78,6 +78,11 @@ class Runtime:
         assert self._open_config is not None, "this verb was opened without configuration"
         return self._open_config()
 
+    def config_now(self) -> Config:
+        """As `config`, read again: a process that lives long is told that it changed."""
+        assert self._open_config is not None, "this verb was opened without configuration"
+        return self._open_config()
+
     @cached_property
     def worktrees(self) -> Worktrees:
         return self._open_worktrees()

@@ -27,6 +27,7 @@ from coordinate_agents.graph.events import (
     DriveStarted,
     Event,
     FactsRecorded,
+    GraphAmended,
     GraphCreated,
     GraphForgotten,
     IntegrationAborted,
@@ -117,14 +118,44 @@ class Snapshot:
         self.runs.update((run.id, run) for run in runs)
         self.summary = summary or GraphSummary()
         self._changed: set[SubtaskId] = set()
-        self.frontier = Frontier(
-            {task.id: task.depends_on for task in graph.tasks},
+        self.frontier = self._places()
+
+    def amend(self, event: GraphAmended, graph: TaskGraph) -> tuple[TaskRun, ...]:
+        """Go over to the new revision, which the event alone does not hold; returns the runs that are new or changed.
+
+        Of those that stay everything stays, but for a conflict of a base that will be made of other commits. Linear.
+        """
+        before, is_new_base = self.tasks, event.base is not None
+        self.graph = graph
+        self.tasks = {task.id: task for task in graph.tasks}
+        amended = []
+        for name, task in self.tasks.items():
+            if name not in before:
+                amended.append(TaskRun(name))
+            elif is_new_base or before[name].depends_on != task.depends_on:
+                run = self.runs[name]
+                if run.state == "idle" and run.conflict is not None:
+                    amended.append(replace(run, conflict=None, conflict_state="", reason=None))
+        for name in event.dropped:
+            del self.runs[name]
+        self.runs.update((run.id, run) for run in amended)
+        if event.base is not None:
+            self.summary = replace(self.summary, base=event.base, base_branch=event.branch)
+        self.frontier = self._places()
+        self._changed = set()
+        return tuple(amended)
+
+    def _places(self) -> Frontier:
+        return Frontier(
+            {task.id: task.depends_on for task in self.graph.tasks},
             {run.id: run_state(run) for run in self.runs.values() if run_state(run) != "idle"},
         )
 
     def fold(self, event: Event, *, time: float) -> TaskRun | GraphSummary:
-        """Record what the event says; returns the one value that changed."""
+        """Record what the event says; returns the one value that changed. A GraphAmended needs `amend`."""
         match event:
+            case GraphAmended():
+                raise ValueError(f"revision {event.revision} comes with its document: amend()")
             case (
                 GraphCreated()
                 | GraphForgotten()

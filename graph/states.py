@@ -99,6 +99,7 @@ INTEGRATION_EVENTS: Final[Mapping[str, frozenset[IntegrationState]]] = {
 GRAPH_EVENTS: Final = frozenset(
     {
         "GraphCreated",
+        "GraphAmended",
         "GraphForgotten",
         "DriveStarted",
         "DriveEnded",

@@ -9,15 +9,17 @@ from typing import Any, Final, TypeVar
 
 import anyio
 
+from coordinate_agents.graph.config import Config
 from coordinate_agents.graph.engine import DriveOptions, Engine
 from coordinate_agents.graph.errors import CODES, GraphError
-from coordinate_agents.graph.events import Event
+from coordinate_agents.graph.events import Event, GraphAmended
+from coordinate_agents.graph.model import TaskGraph
 from coordinate_agents.graph.operations.driving import open_context
 from coordinate_agents.graph.operations.serving import Serve
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import Lease, holder
 from coordinate_agents.graph.store.requests import ANSWER_TIMEOUT_S, submit
-from coordinate_agents.graph.store.rows import RequestResult
+from coordinate_agents.graph.store.rows import NewDocument, RequestResult
 
 # A driver may come between the question who drives and the lease; it is then asked instead.
 _TRIES: Final = 3
@@ -89,6 +91,17 @@ class _Looking(Engine):
     """An engine that records nothing."""
 
     def apply_all(self, events: Sequence[Event], *, results: Sequence[RequestResult] = ()) -> None:
+        raise _WouldRecord
+
+    def amend(
+        self,
+        event: GraphAmended,
+        graph: TaskGraph,
+        document: NewDocument,
+        config: Config,
+        *,
+        results: Sequence[RequestResult] = (),
+    ) -> None:
         raise _WouldRecord
 
 

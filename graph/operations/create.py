@@ -123,7 +123,7 @@ def _other_content(row: GraphRow, *, graph_differences: tuple[str, ...]) -> Grap
     return GraphError(
         "TASK_STATE_CONFLICT",
         f"graph {row.id} was created from other content: {listed};"
-        " another id (graph-create --as) makes it another graph.",
+        " graph-amend takes it over, another id (graph-create --as) makes it another graph.",
         kept=f"graph {row.id} as it was created, with all verified work",
         next=f"coordinate-agents graph-run {row.id}",
         stage="create",

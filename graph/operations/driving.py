@@ -13,7 +13,7 @@ from coordinate_agents.graph import recovery
 from coordinate_agents.graph.acts.hold import tell_session
 from coordinate_agents.graph.adopting import adoption
 from coordinate_agents.graph.config import Config
-from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.context import Context, checks_at_a_time
 from coordinate_agents.graph.engine import DriveOptions, Engine, verified_heads
 from coordinate_agents.graph.errors import (
     EXIT_DONE,
@@ -30,7 +30,7 @@ from coordinate_agents.graph.notifying import Notifier
 from coordinate_agents.graph.observe import integration_stands, look_at_running
 from coordinate_agents.graph.operations.leaving import Ending, Leaving
 from coordinate_agents.graph.operations.loading import load_snapshot
-from coordinate_agents.graph.operations.recorded import recorded_config
+from coordinate_agents.graph.operations.recorded import config_of, recorded_config
 from coordinate_agents.graph.operations.serving import serve_requests
 from coordinate_agents.graph.perform import failure_of
 from coordinate_agents.graph.runtime import Runtime
@@ -157,7 +157,7 @@ def open_context(
             facts={"taskId": graph_id},
         )
     config, frozen, worktree_root = recorded_config(row, (lambda: runtime.config) if needs == "agents" else None)
-    checks = snapshot.graph.max_checks or max(1, (os.cpu_count() or 1) // 4)
+    checks = checks_at_a_time(snapshot.graph)
     context = Context(
         graph_id=GraphId(graph_id),
         generation=generation,
@@ -174,8 +174,9 @@ def open_context(
         clock=runtime.clock,
         progress=runtime.progress,
         checks=anyio.CapacityLimiter(checks),
+        read_config=lambda text: config_of(text, runtime.config_now if needs == "agents" else None),
     )
-    context.hold_starts = lambda: _hold_starts(context, config)
+    context.hold_starts = lambda: _hold_starts(context, context.config)
     return context
 
 

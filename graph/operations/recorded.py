@@ -34,10 +34,16 @@ def recorded_config(row: GraphRow, current: Callable[[], Config] | None = None) 
     Raises: INVALID_AGENT_CONFIG when a recorded variable is not configured any more.
     """
     record = json.loads(row.config)
-    config = configuration.from_json(json.dumps(record["config"]))
-    if current is not None and any(agent.env for agent in config.agents):
-        config = replace(config, agents=tuple(_with_values(agent, current()) for agent in config.agents))
-    return config, record["git"], record["worktreeRoot"]
+    return config_of(row.config, current), record["git"], record["worktreeRoot"]
+
+
+def config_of(text: str, current: Callable[[], Config] | None = None) -> Config:
+    """The configuration that `recorded_text` wrote; `current` and errors as of `recorded_config`."""
+    config = configuration.from_json(json.dumps(json.loads(text)["config"]))
+    if current is None or not any(agent.env for agent in config.agents):
+        return config
+    now = current()
+    return replace(config, agents=tuple(_with_values(agent, now) for agent in config.agents))
 
 
 def worktree_root(config: Config, option: str | None) -> Path:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import anyio
 
+from coordinate_agents.graph.acts.amend import amend
 from coordinate_agents.graph.acts.answers import Act, refusal
 from coordinate_agents.graph.acts.check import begin_check
 from coordinate_agents.graph.acts.deliver import deliver
@@ -174,6 +175,7 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     "hold": _attached,
     "release": _detached,
     "resume": _answered(resume),
+    "amend": _answered(amend),
     "check": _answered(begin_check),
     "review": _answered(review),
     "deliver": _answered(deliver),

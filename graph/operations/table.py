@@ -121,6 +121,20 @@ VERBS: Final[tuple[Verb, ...]] = (
         is_repeatable=True,
     ),
     Verb(
+        "graph-amend",
+        "take over a changed graph file: add subtasks, change or drop what never started; a driver goes on with it",
+        "write",
+        (
+            Param("graph", "graph id", positional=True, required=True),
+            FILE,
+            Param("base", "newer commit that everything which has not started is built on"),
+            Param("as", "id of the graph, where the file has another one"),
+            Param("dry-run", "only say what would change", kind="flag"),
+        ),
+        group="change",
+        is_repeatable=True,
+    ),
+    Verb(
         "graph-run",
         "create if needed, then drive the graph to its end",
         "write",

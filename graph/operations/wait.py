@@ -105,7 +105,9 @@ class _Undriven:
 def _reached(status: dict[str, Any], what: str) -> int | None:
     """The exit code when what is waited for is there; None while it is not."""
     if what not in ("end", "attention"):
-        found = next(each for each in status["subtasks"] if each["id"] == what)
+        found = next((each for each in status["subtasks"] if each["id"] == what), None)
+        if found is None:
+            raise _dropped(status["graph"]["id"], what)
         if found["state"] not in _ENDED:
             return None
         own = {item["kind"] for item in status["attention"] if item["subtask"] == what}
@@ -121,6 +123,16 @@ def _reached(status: dict[str, Any], what: str) -> int | None:
         return EXIT_DONE
     asks = {item["kind"] for item in status["attention"]} - {"failed"}
     return EXIT_NEEDS_PERSON if asks else EXIT_NOT_SUCCEEDED
+
+
+def _dropped(graph: str, subtask: str) -> GraphError:
+    return GraphError(
+        "TASK_STATE_CONFLICT",
+        f"Subtask {subtask} was dropped from graph {graph} by an amendment, so waiting for it would never end.",
+        kept="everything as it is",
+        next=f"coordinate-agents graph-status {graph}",
+        facts={"taskId": graph, "subtaskId": subtask},
+    )
 
 
 def _nobody_drives(graph: str, what: str, status: dict[str, Any]) -> GraphError:

@@ -25,11 +25,12 @@ _PUT_RUN: Final = (
 
 
 def change(
-    connection: sqlite3.Connection, graph_id: str, runs: Iterable[RunRow], *, summary: str | None
+    connection: sqlite3.Connection, graph_id: str, runs: Iterable[RunRow], *, summary: str | None,
+    dropped: Iterable[str] = (),
 ) -> str | None:  # fmt: skip
     """Rewrite cache rows, inside the caller's transaction; the graph's new sum. None when there is no such graph.
 
-    `summary` None keeps the cached one.
+    `summary` None keeps the cached one. The rows of `dropped` subtasks go.
     """
     found = connection.execute(
         "SELECT g.summary, e.cache FROM graphs g LEFT JOIN events e ON e.seq = g.last_seq WHERE g.id = ?", (graph_id,)
@@ -45,6 +46,12 @@ def change(
             total -= _weight(run.subtask_id, old[0])
         total += _weight(run.subtask_id, run.row)
         connection.execute(_PUT_RUN, (graph_id, run.subtask_id, run.row))
+    for subtask_id in dropped:
+        key = (graph_id, subtask_id)
+        old = connection.execute("SELECT row FROM runs WHERE graph_id = ? AND subtask_id = ?", key).fetchone()
+        if old is not None:
+            total -= _weight(subtask_id, old[0])
+            connection.execute("DELETE FROM runs WHERE graph_id = ? AND subtask_id = ?", key)
     if summary is not None:
         # Before its first event a graph has no sum, so nothing of it is in there to be taken out.
         if found[1] is not None:

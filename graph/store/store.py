@@ -198,20 +198,27 @@ class Store:
 
     def update_document(
         self, graph_id: str, generation: int, document: NewDocument, *, revision: int, event: NewEvent,
-        runs: Iterable[RunRow] = (), summary: str | None = None, now: float,
+        runs: Iterable[RunRow] = (), dropped: Iterable[str] = (), summary: str | None = None,
+        results: Iterable[RequestResult] = (), now: float,
     ) -> EventRow:  # fmt: skip
         """Record a new revision, in one durable transaction; `revision` must be the current one plus 1.
+
+        The cache rows of `dropped` subtasks go; the requests are answered.
 
         Raises: STALE_CLAIM; TASK_STATE_CONFLICT when another revision came first.
         """
         with self.transaction("durable"):
-            cached = self._cache(graph_id, runs, summary)
+            cached = self._cache(graph_id, runs, summary, dropped)
+            crash_point("store.document.cached")
             stored = self._insert(graph_id, generation, records.with_digest(event, document, revision), cached, now)
             current = self._connection.execute("SELECT revision FROM graphs WHERE id = ?", (graph_id,)).fetchone()[0]
             if current + 1 != revision:
                 raise records.revision_moved(graph_id, current, revision)
             records.insert_document(self._connection, graph_id, document, revision)
             records.set_record(self._connection, graph_id, revision, stored.seq)
+            records.put_results(self._connection, results, now)
+            crash_point("store.document.inserted")
+        crash_point("store.document.committed")
         return stored
 
     def append(
@@ -299,8 +306,8 @@ class Store:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def _cache(self, graph_id: str, runs: Iterable[RunRow], summary: str | None) -> str:
-        total = cache.change(self._connection, graph_id, runs, summary=summary)
+    def _cache(self, graph_id: str, runs: Iterable[RunRow], summary: str | None, dropped: Iterable[str] = ()) -> str:
+        total = cache.change(self._connection, graph_id, runs, summary=summary, dropped=dropped)
         if total is None:
             raise records.not_found(graph_id)
         return total
