@@ -32,6 +32,7 @@ _RENDERERS: Final[Mapping[str, str]] = {
     "graph-forget": "render_cleanup:forgotten",
     "graph-list": "render_status:graphs",
     "graph-inspect": "render_inspect:inspect",
+    "graph-why": "render_inspect:why",
     "graph-events": "render_inspect:events",
     "graph-diff": "render_inspect:diff",
     "graph-path": "render_setup:path",

@@ -22,6 +22,19 @@ def inspect(data: Mapping[str, Any]) -> list[str]:
     return [*attention(data["attention"]), "", *shown]
 
 
+def why(data: Mapping[str, Any]) -> list[str]:
+    """One line per fact, indented below what rests on it, with the event that recorded it and a command."""
+    lines = []
+    for each in data["chain"]:
+        recorded = f"  [event {each['seq']}, {each['type']}]" if each["seq"] is not None else ""
+        indent = "  " * each["depth"]
+        lines.append(
+            f"{indent}{'because ' if each['depth'] else ''}{cell(each['subtask'])} {cell(each['fact'])}{recorded}"
+        )
+        lines.append(f"{indent}    {cell(each['next'])}")
+    return lines
+
+
 def events(data: Mapping[str, Any]) -> list[str]:
     """One line per event; also for one event of a stream."""
     found = [data] if "seq" in data else data["events"]

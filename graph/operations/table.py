@@ -394,6 +394,13 @@ VERBS: Final[tuple[Verb, ...]] = (
         is_quick=True,
     ),
     Verb(
+        "graph-why",
+        "explain where a subtask stands: the chain of facts behind it, each with its event and what to do",
+        "read",
+        (GRAPH, SUBTASK),
+        is_quick=True,
+    ),
+    Verb(
         "graph-events",
         "show the event log",
         "read",
