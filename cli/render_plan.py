@@ -13,6 +13,8 @@ _WORTH: Final = ("error", "start", "running", "failed", "stopped", "blocked", "w
 
 def plan(data: Mapping[str, Any]) -> list[str]:
     """What starts, what waits and why; predicted conflicts; the longest chain; the disk."""
+    if "text" in data:
+        return [data["text"]]
     graph = data["graph"]
     state = "" if graph["recorded"] else " (not created yet)"
     lines = [f"{graph['id']}{state}: {cell(graph['title'])}", ""]

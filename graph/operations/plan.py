@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from coordinate_agents.graph import dag, document, order, schedule, scope
 from coordinate_agents.graph.agents import agent_for
@@ -21,8 +21,10 @@ from coordinate_agents.graph.operations.recorded import recorded_config, worktre
 from coordinate_agents.graph.operations.sources import read_source
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.order import topological
+from coordinate_agents.graph.pictures import MAX_LABEL, Picture, dot, mermaid
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import Snapshot
+from coordinate_agents.graph.text import visible
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import ResolvedAgent
 
@@ -37,6 +39,7 @@ class Request:
     """`graph`: an id, or a graph file."""
 
     graph: str | None = None
+    format: Literal["text", "mermaid", "dot"] = "text"
 
 
 def execute(runtime: Runtime, request: Request) -> Result:
@@ -53,22 +56,39 @@ def execute(runtime: Runtime, request: Request) -> Result:
     ]
     unusable = {each["id"] for each in decisions if each["decision"] == "error"}
     conflicts = list(_conflicts(snapshot, depends_on))
-    return Result(
+    data: dict[str, Any] = {
+        "graph": {
+            "id": snapshot.graph.id,
+            "title": snapshot.graph.title,
+            "recorded": is_recorded,
+            "subtasks": len(depends_on),
+            "maxConcurrency": snapshot.graph.max_concurrency,
+        },
+        "start": [subtask for subtask in started if subtask not in unusable],
+        "decisions": decisions,
+        "criticalPath": list(_critical_path(snapshot, depends_on)),
+        "conflicts": conflicts[:MAX_CONFLICTS],
+        "conflictCount": len(conflicts),
+        "disk": _disk(runtime, snapshot, root),
+    }
+    if request.format != "text":
+        lines = (dot if request.format == "dot" else mermaid)(_picture(snapshot, data))
+        data |= {"format": request.format, "text": "\n".join(lines)}
+    return Result(data)
+
+
+def _picture(snapshot: Snapshot, data: Mapping[str, Any]) -> Picture:
+    """The plan drawn: what becomes of each now, the longest chain heavier, pairs that never run together dotted."""
+    decided = {each["id"]: each["decision"] for each in data["decisions"]}
+    return Picture(
+        snapshot.graph.id,
         {
-            "graph": {
-                "id": snapshot.graph.id,
-                "title": snapshot.graph.title,
-                "recorded": is_recorded,
-                "subtasks": len(depends_on),
-                "maxConcurrency": snapshot.graph.max_concurrency,
-            },
-            "start": [subtask for subtask in started if subtask not in unusable],
-            "decisions": decisions,
-            "criticalPath": list(_critical_path(snapshot, depends_on)),
-            "conflicts": conflicts[:MAX_CONFLICTS],
-            "conflictCount": len(conflicts),
-            "disk": _disk(runtime, snapshot, root),
-        }
+            name: (name, visible(task.title, limit=MAX_LABEL), decided[name])
+            for name, task in sorted(snapshot.tasks.items())
+        },
+        [(needed, name) for name, task in sorted(snapshot.tasks.items()) for needed in task.depends_on],
+        data["criticalPath"],
+        [(each["a"], each["b"]) for each in data["conflicts"]],
     )
 
 

@@ -109,7 +109,16 @@ VERBS: Final[tuple[Verb, ...]] = (
         "graph-plan",
         "show what would start now, what waits and why; changes nothing",
         "read",
-        (Param("graph", "graph id, or a graph file that was not created yet", positional=True, takes_file=True),),
+        (
+            Param("graph", "graph id, or a graph file that was not created yet", positional=True, takes_file=True),
+            Param(
+                "format",
+                "text, or a picture with the longest chain marked",
+                kind="choice",
+                choices=("text", "mermaid", "dot"),
+                default="text",
+            ),
+        ),
         group="begin",
     ),
     Verb(
