@@ -214,3 +214,10 @@ def test_problems_of_a_document_in_json_have_line_column_path_and_message(world:
             "message": "dependsOn 'b': there is no such subtask",
         }
     ]
+
+
+def test_an_option_that_a_verb_needs_is_missed_by_its_name(world: World) -> None:
+    for words in (("graph-deliver", "plan"), ("graph-accept", "plan", "a", "--waive", "unit")):
+        done = world.run(*words)
+        assert done.code == 2, str(done)
+        assert "Missing option '--" in done.err
