@@ -58,6 +58,8 @@ def describe(snapshot: Snapshot, event: Event) -> str | None:
             return f"{subtask}: conflict {outcome}"
         case GraphAmended(revision=revision, lines=lines):
             return f"amended to revision {revision}: {_said('; '.join(lines) or 'another base')}"
+        case SharedChanged(changes=()):
+            return "the shared git state is again as it was"
         case SharedChanged(changes=changes):
             return f"SHARED GIT STATE CHANGED: {listed(changes)}"
         case _:

@@ -70,19 +70,18 @@ def _graph(data: Mapping[str, Any]) -> Iterator[str]:
     if data["part"] is None:
         rows.append(("state folder", data["stateDir"]))
         rows.append(("ended", data["endedReason"]))
-        rows.append(("shared git state", listed(data["sharedChanges"]) if data["sharedChanges"] else None))
-        if data["sharedFingerprint"]:
-            accept = f"graph-resume {data['graph']['id']} --accept-shared {data['sharedFingerprint']}"
-            rows.append(("accept it with", f"coordinate-agents {accept}"))
+    if data.get("sharedChanges"):
+        rows.append(("shared git state", listed(data["sharedChanges"], first=20)))
     yield from table([row for row in rows if row[1] is not None], indent="  ")
     integration = data.get("integration")
     if integration:
         yield f"integration: {integration['state']} {short(integration['commit'])}".rstrip()
         yield from _checks(integration["checks"])
-        yield from _failure(integration["failure"])
+        yield from _failure(integration["failure"], with_next=False)
     for failure in data.get("failures", ()):
         yield f"{cell(failure['subtask'])}:"
         yield from _failure(failure)
+    yield from _ways(data, integration["failure"] if integration else None)
 
 
 def _subtask(data: Mapping[str, Any]) -> Iterator[str]:
@@ -111,7 +110,7 @@ def _subtask(data: Mapping[str, Any]) -> Iterator[str]:
     log = data.get("log") or {}
     # The same last lines stand in the log, the failure and the check: they are shown once, from the fullest.
     failure = subtask["failure"]
-    yield from _failure(failure, with_tail=not log.get("text"))
+    yield from _failure(failure, with_tail=not log.get("text"), with_next=False)
     yield from _evidence(subtask["evidence"], data, told=failure["check"] if failure else None)
     if log.get("text"):
         yield f"end of {cell(log['path'])}:"
@@ -120,6 +119,7 @@ def _subtask(data: Mapping[str, Any]) -> Iterator[str]:
     if refs:
         yield "kept in git:"
         yield from table([(short(commit), name) for name, commit in refs.items()], indent="  ")
+    yield from _ways(data, failure)
 
 
 def _session(session: Mapping[str, Any] | None) -> str | None:
@@ -158,7 +158,19 @@ def _checks(checks: Sequence[Mapping[str, Any]], *, told: str | None = None) -> 
             yield from _indented(visible_lines(check.get("tail", ""), max_lines=MAX_OUTPUT_LINES, limit=MAX_LINE))
 
 
-def _failure(failure: Mapping[str, Any] | None, *, with_tail: bool = True) -> Iterator[str]:
+def _ways(data: Mapping[str, Any], failure: Mapping[str, Any] | None) -> Iterator[str]:
+    """What leads on, each with when it is right; else the failure's own command."""
+    ways = data.get("ways") or ()
+    if ways:
+        yield "Next, whichever fits:"
+    for way in ways:
+        yield f"  {cell(way['when'])}"
+        yield f"    {cell(way['command'])}"
+    if not ways and failure and failure["next"]:
+        yield f"Next: {cell(failure['next'])}"
+
+
+def _failure(failure: Mapping[str, Any] | None, *, with_tail: bool = True, with_next: bool = True) -> Iterator[str]:
     if not failure:
         return
     yield f"{failure['code']}: {cell(failure['message'])}"
@@ -168,7 +180,7 @@ def _failure(failure: Mapping[str, Any] | None, *, with_tail: bool = True) -> It
         yield from _indented(visible_lines(failure["tail"], max_lines=MAX_OUTPUT_LINES, limit=MAX_LINE))
     if failure.get("kept"):
         yield f"Kept: {cell(failure['kept'])}"
-    if failure["next"]:
+    if with_next and failure["next"]:
         yield f"Next: {cell(failure['next'])}"
 
 

@@ -154,15 +154,18 @@ def _next(data: Mapping[str, Any]) -> list[str]:
         return ["", f"Driven in the background. Wait for its end: {PROGRAM} graph-wait {graph}"]
     if data["graph"]["driver"]:
         return []
-    running = data.get("frontier", {}).get("running", 0)
-    if state == "CREATED" or running or (state == "STOPPED" and data["frontier"]["ready"]):
+    frontier = data.get("frontier", {})
+    running = frontier.get("running", 0)
+    if state == "CHANGES_REQUESTED":
+        return ["", f"Next: {PROGRAM} graph-run {graph} --integrate"]
+    if state == "CREATED" or running or (state == "STOPPED" and frontier["ready"]):
         return ["", f"Next: {PROGRAM} graph-run {graph}"]
     if state == "SUCCEEDED" and all(each["verifiedCommit"] == data["graph"]["baseCommit"] for each in data["subtasks"]):
         return ["", "Nothing to integrate: no subtask changed anything."]
     if state == "SUCCEEDED":
         return ["", f"Next: {PROGRAM} graph-integrate {graph}"]
-    if {item["kind"] for item in data.get("attention", ())} == {"conflict"}:
-        return []  # the attention names the command
-    if state in ("FAILED", "STOPPED") and not data.get("integration"):
+    if state == "INTEGRATED":
+        return ["", f"Next: {PROGRAM} graph-review {graph}"]
+    if state in ("FAILED", "STOPPED") and (frontier["failed"] or frontier["stopped"]):
         return ["", f"Next, when the cause is settled: {PROGRAM} graph-run {graph} --retry-failed"]
-    return []
+    return []  # the attention names the command

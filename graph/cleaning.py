@@ -7,6 +7,7 @@ with its reason; it never keeps the others. A kill at any point: the same verb a
 
 from dataclasses import dataclass, replace
 
+from coordinate_agents.graph.branches import restore_branch
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.events import (
@@ -82,6 +83,7 @@ async def clear_place(context: Context, subtask: SubtaskId) -> None:
     run = context.run(subtask)
     if run.worktree is None:
         return
+    await restore_branch(context, subtask, run)
     plan = Plan(subtasks=(subtask,), discard=subtask)
     request = _request(context, subtask, run, run.worktree)
     contents = await context.call(context.worktrees.contents, request)
@@ -130,6 +132,8 @@ async def _remove(context: Context, plan: Plan, subtask: SubtaskId, owner: TaskR
     is_discarded = plan.discard == subtask
     if waits is not None and not (is_discarded and owner.state == "idle"):
         return Item(subtask, "kept", "unfinished", *waits, worktree.path, worktree.branch)
+    if not plan.is_dry:
+        await restore_branch(context, subtask, owner)
     request = _request(context, subtask, owner, worktree)
     contents = await context.call(context.worktrees.contents, request)
     is_confirmed = is_discarded and (contents.is_missing or plan.confirm == contents.fingerprint)

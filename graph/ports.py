@@ -169,6 +169,10 @@ class Worktrees(Protocol):
         """None when path, link files, admin folder, device, inode and nonce all agree; else what is wrong."""
         ...
 
+    def mending(self, worktree: Worktree, damage: str) -> str:
+        """The command that makes a worktree usable again of which `is_intact` said this."""
+        ...
+
     def untracked(self, worktree: Worktree, frozen: str) -> tuple[str, ...]:
         """Untracked, not ignored paths; taken after setup as the baseline."""
         ...
@@ -306,6 +310,15 @@ class Worktrees(Protocol):
         """Delete a Runtime branch by compare-and-swap when every commit of it is pinned; None: there is none.
 
         `is_result`: only when a ref of the user's contains it, too.
+        """
+        ...
+
+    def restore_branch(
+        self, graph: str, slug: str, worktree: Worktree, *, known: CommitId | None = None
+    ) -> CommitId | None:
+        """Make the branch of a kept worktree again that somebody deleted; where it is then. None: nothing to do.
+
+        At the last commit of the worktree's HEAD, else at `known`, else at the newest kept one.
         """
         ...
 

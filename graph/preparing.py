@@ -1,5 +1,6 @@
 """Make the place where an agent works: the worktree, what is brought into it, and the setup commands."""
 
+from coordinate_agents.graph.branches import restore_branch
 from coordinate_agents.graph.cleaning import clear_place
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
@@ -40,10 +41,14 @@ async def create_worktree(context: Context, subtask: SubtaskId) -> Event:
 
 
 async def _reuse(context: Context, run: TaskRun, worktree: Worktree) -> Event:
-    """The kept worktree with whatever stands in it. A missing folder is laid out anew at the kept branch tip."""
+    """The kept worktree with whatever stands in it. A missing folder is laid out anew at the kept branch tip.
+
+    A branch that somebody deleted comes back where it was.
+    """
     if run.removing is not None:
         # A removal that was cut short is taken back, or finished where its files were deleted already.
         await context.call(context.worktrees.settle_removal, context.graph_id, slug(run.id), worktree)
+    await restore_branch(context, run.id, run)
     damage = await context.call(context.worktrees.is_intact, worktree)
     if damage is None:
         return WorktreeReady(run.id, worktree, reused=True)
@@ -53,7 +58,7 @@ async def _reuse(context: Context, run: TaskRun, worktree: Worktree) -> Event:
             f"worktree damaged: {damage}.",
             stage="worktree",
             kept=f"the folder {worktree.path} and branch {worktree.branch}",
-            next=f"move the folder away, then coordinate-agents graph-run {context.graph_id}",
+            next=context.worktrees.mending(worktree, damage),
         )
         return AttemptFailed(run.id, failure, is_final=True)
     made = await context.call(

@@ -25,6 +25,7 @@ from coordinate_agents.graph.model import SubtaskId, slug
 from coordinate_agents.graph.prompting import commit_by_of, found_words, prompt_of
 from coordinate_agents.graph.snapshot import INTERRUPTED, LIMIT_CODES, TaskRun
 from coordinate_agents.graph.staying import can_take_turn, require_closed
+from coordinate_agents.graph.text import counted
 from coordinate_agents.graph.watching import Watch
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import (
@@ -376,5 +377,5 @@ async def _present(context: Context, run: TaskRun) -> str:
     if seen.head is not None and seen.head != run.base:
         parts.append(f"commit {seen.head[:12]} present, not verified")
     if seen.dirty_count:
-        parts.append(f"{seen.dirty_count} uncommitted paths kept")
+        parts.append(f"{counted(seen.dirty_count, 'uncommitted path')} kept")
     return ", ".join(parts) or "no commit"

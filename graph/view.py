@@ -141,6 +141,10 @@ def _status(
         if run.get("conflict") and subtask["state"] == "BLOCKED":
             subtask["conflict"] = conflict_json(run["conflict"])
             subtask["failure"] = failure_json(base_conflict(row.id, run, subtask["id"]))
+        if subtask["failure"] and run.get("removal") and not subtask["worktree"]:
+            # What was kept when it failed was removed since.
+            left = f"branch {subtask['branch']}" if subtask["branch"] else "every commit"
+            subtask["failure"]["kept"] = f"{left}; its worktree was removed"
     return {
         "graph": {
             "id": row.id,
@@ -441,7 +445,9 @@ def _graph_attention(
     changes = summary.get("shared_changes", ())
     if changes:
         what = f"shared git state changed: {named(changes)}"
-        yield _item(None, "shared", what, summary.get("shared_since"), f"{PROGRAM} graph-inspect {graph}")
+        yield _item(
+            None, "shared", what, summary.get("shared_since"), f"{PROGRAM} graph-inspect {graph} --part failure"
+        )
     ended = summary.get("ended_reason") or ""
     if ended.startswith("DISK_LOW") and not is_driven:
         yield _item(None, "disk", f"nothing more was started: {ended}", None, f"{PROGRAM} doctor")
@@ -450,12 +456,14 @@ def _graph_attention(
         stands = integration_conflict(graph, integration)
         yield _item(None, "conflict", f"integration: {stands['message']}", None, stands["next"])
     failure = integration.get("failure")
-    if integration.get("state") == "failed" and failure:
-        following = failure.get("next") or f"{PROGRAM} graph-inspect {graph} --part failure"
-        if failure["code"] == "SHARED_STATE_CHANGED" and not changes:
+    # It failed because of the shared state: one matter, shown once.
+    is_same = bool(changes) and failure is not None and failure["code"] == "SHARED_STATE_CHANGED"
+    if integration.get("state") == "failed" and failure and not is_same:
+        if failure["code"] == "SHARED_STATE_CHANGED":
             # A person has accepted that state since, or it was put back.
             yield _item(None, "failed", "integration: not tried again yet", None, f"{PROGRAM} graph-integrate {graph}")
         else:
+            following = f"{PROGRAM} graph-inspect {graph} --part failure"
             yield _item(None, _kind(failure), f"integration: {failure['message']}", None, following)
     if _review_state(runs, summary) == "open":
         review = summary["review"]
@@ -481,7 +489,8 @@ def _subtask_attention(
     if subtask["state"] != "FAILED":
         return None
     failure = run.get("failure") or {"code": "", "message": subtask["reason"]}
-    following = failure.get("next") or f"{inspect} --part failure"
+    # There the ways out are listed, with what failed: a command alone would not say which one fits.
+    following = f"{inspect} --part failure"
     return _item(subtask["id"], _kind(failure), failure["message"], run.get("ended_at"), following)
 
 

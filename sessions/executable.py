@@ -134,5 +134,5 @@ def _error(code: str, command: str, source: str, looked: list[str]) -> SessionEr
         code,
         f"The command {command!r} ({source}) {what}. Looked at: {places}.",
         kept="nothing was started",
-        next=f"correct {source}, or install the command",
+        next="coordinate-agents setup-discover",
     )

@@ -1,11 +1,13 @@
-"""Deletes a Runtime branch whose commits something else holds, and a graph's pins, by compare-and-swap.
+"""Deletes a Runtime branch whose commits something else holds, and brings back one that somebody else deleted.
 
-The tip, and every commit that only the branch's reflog names, is pinned first: its reflog goes with it.
+All by compare-and-swap. Before a deletion the tip, and every commit that only the branch's reflog names, is pinned: its
+reflog goes with it. A graph's pins are dropped here, too.
 """
 
+from pathlib import Path
 from typing import Final
 
-from coordinate_agents.worktrees import pins, refusals
+from coordinate_agents.worktrees import ownership, pins, refusals
 from coordinate_agents.worktrees.contained import containing
 from coordinate_agents.worktrees.durable import secure
 from coordinate_agents.worktrees.errors import WorktreeError
@@ -13,12 +15,14 @@ from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import (
     PIN_PREFIX,
     BranchGone,
+    CommitId,
     PinsDropped,
     Refused,
     Worktree,
     branch_name,
     branch_ref,
 )
+from coordinate_agents.worktrees.reffiles import reflog_commits
 from coordinate_agents.worktrees.refs import TIPS_SLUG, RefChange, change_refs, read_ref, read_refs, snapshot
 from coordinate_agents.worktrees.reuse import checked_out_in
 
@@ -52,6 +56,40 @@ def delete_branch(judge: Judge, graph: str, slug: str, *, is_result: bool = Fals
     secure(judge, [oid for oid in known.values() if judge.commit(oid)], tip)
     change_refs(judge, [RefChange(name, None, tip)])
     return BranchGone(branch, tip, held_by[0])
+
+
+def restore_branch(
+    judge: Judge, graph: str, slug: str, worktree: Worktree, *, known: CommitId | None
+) -> CommitId | None:
+    """Make the branch of a kept worktree again that somebody deleted; where it is then. None: it is there, or no
+    commit of it is known.
+
+    It comes back where the worktree's HEAD was last, by its reflog, which outlives the branch's own and the folder;
+    else at `known`; else at the newest commit that was kept of it.
+    """
+    name = branch_ref(graph, slug)
+    if read_ref(judge.facts.common_dir, name) is not None:
+        return None
+    held = read_refs(judge.facts.common_dir, [f"{PIN_PREFIX}/{graph}/{slug}"])
+    kept = [held[pin] for pin in sorted(held, key=_number) if "/kept-" in pin]
+    candidates = [*_last_of_head(judge, worktree), *([known] if known else []), *reversed(kept)]
+    tip = next((oid for oid in candidates if judge.commit(oid) == oid), None)
+    if tip is not None:
+        change_refs(judge, [RefChange(name, tip, "")])
+    return tip
+
+
+def _last_of_head(judge: Judge, worktree: Worktree) -> tuple[CommitId, ...]:
+    """The last commit that HEAD of the worktree named, if its registration is still ours."""
+    admin = ownership.admin_dir(judge.facts, worktree)
+    if not worktree.admin_name or not ownership.is_locked_with(admin, worktree.nonce):
+        return ()
+    return reflog_commits(Path(admin, "logs", "HEAD"))[:1]
+
+
+def _number(pin: str) -> int:
+    number = pin.rpartition("-")[2]
+    return int(number) if number.isdigit() else 0
 
 
 def drop_pins(judge: Judge, graph: str, *, is_dry: bool) -> PinsDropped:

@@ -9,7 +9,7 @@ and never touched.
 import os
 from dataclasses import replace
 
-from coordinate_agents.worktrees import ownership
+from coordinate_agents.worktrees import ownership, refusals
 from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge
@@ -185,5 +185,5 @@ def _occupied(path: str) -> WorktreeError:
         "WORKTREE_CONFLICT",
         f"{path} exists already and was not made by the Runtime.",
         kept="it is untouched, and no branch was made",
-        next=f"move {path} away, then try again",
+        next=refusals.move_aside(path),
     )

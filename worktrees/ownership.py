@@ -24,6 +24,8 @@ LINKED: Final = "its folder is reached through a link"
 UNREGISTERED: Final = "its registration is missing"
 ELSEWHERE: Final = "its registration points at another folder"
 UNLOCKED: Final = "its registration is no longer locked by the Runtime"
+UNLINKED: Final = "its .git file is missing or is not a link file"
+ORPHANED: Final = "its .git file points at a repository that is not there (was yours moved?)"
 
 Stage = Literal["making", "ready"]
 _TEXTS: Final = ("before", "target", "next_nonce")
@@ -67,10 +69,15 @@ def is_intact(facts: RepositoryFacts, worktree: Worktree) -> str | None:
     admin = admin_dir(facts, worktree)
     linked = linked_admin(path, expected=admin)
     if linked is None:
-        return "its .git file is missing or is not a link file"
+        return UNLINKED
     if linked != admin:
-        return "its .git file points at another repository"
+        return "its .git file points at another repository" if os.path.lexists(linked) else ORPHANED
     return registration_problem(facts, worktree)
+
+
+def is_repairable(worktree: Worktree, problem: str) -> bool:
+    """Whether `git worktree repair`, called in the checkout, writes the missing or stale link file again."""
+    return problem == ORPHANED or (problem == UNLINKED and not os.path.lexists(Path(worktree.path, ".git")))
 
 
 def is_missing(worktree: Worktree) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 from coordinate_agents.worktrees.in_use import User
 from coordinate_agents.worktrees.model import CommitId, RefusalReason, Refused, Worktree
-from coordinate_agents.worktrees.ownership import lock_reason
+from coordinate_agents.worktrees.ownership import is_repairable, lock_reason
 
 _MAX_PATHS: Final = 50
 _END_OPERATION: Final = {
@@ -96,7 +96,20 @@ def mounted(points: Sequence[str]) -> Refused:
 
 
 def foreign(worktree: Worktree, why: str) -> Refused:
-    return Refused("foreign", why, f"ls -la {_at(worktree)}")
+    following = mending(worktree, why) if is_repairable(worktree, why) else f"ls -la {_at(worktree)}"
+    return Refused("foreign", why, following)
+
+
+def mending(worktree: Worktree, why: str) -> str:
+    """What makes a worktree usable again that cannot be proved ours: its links are renewed, or it is moved aside."""
+    if is_repairable(worktree, why):
+        return f"git worktree repair {_at(worktree)}"
+    return move_aside(worktree.path)
+
+
+def move_aside(path: str) -> str:
+    """The command that makes the place free and loses nothing of what stands there."""
+    return f"mv {shlex.quote(path)} {shlex.quote(path + '.other')}"
 
 
 def linked(worktree: Worktree) -> Refused:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from coordinate_agents.worktrees import dirty, ownership, pins
+from coordinate_agents.worktrees import dirty, ownership, pins, refusals
 from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.examine import reread
@@ -103,7 +103,7 @@ def require_intact(facts: RepositoryFacts, worktree: Worktree) -> None:
             "WORKTREE_CONFLICT",
             f"The worktree {worktree.path} is damaged: {wrong}.",
             kept="its files and its branch",
-            next=f"move {worktree.path} away, then try again",
+            next=refusals.mending(worktree, wrong),
         )
 
 

@@ -30,6 +30,7 @@ from coordinate_agents.worktrees import (
     position,
     pristine,
     refs,
+    refusals,
     removal,
     repository,
     resolutions,
@@ -184,6 +185,9 @@ class GitWorktrees:
     def is_intact(self, worktree: Worktree) -> str | None:
         return ownership.is_intact(self.facts, worktree)
 
+    def mending(self, worktree: Worktree, damage: str) -> str:
+        return refusals.mending(worktree, damage)
+
     def untracked(self, worktree: Worktree, frozen: str) -> tuple[str, ...]:
         return dirty.untracked(self._judge, worktree, frozen)
 
@@ -290,6 +294,11 @@ class GitWorktrees:
 
     def delete_branch(self, graph: str, slug: str, *, is_result: bool = False) -> BranchGone | Refused | None:
         return branches.delete_branch(self._judge, graph, slug, is_result=is_result)
+
+    def restore_branch(
+        self, graph: str, slug: str, worktree: Worktree, *, known: CommitId | None = None
+    ) -> CommitId | None:
+        return branches.restore_branch(self._judge, graph, slug, worktree, known=known)
 
     def drop_pins(self, graph: str, *, is_dry: bool) -> PinsDropped:
         return branches.drop_pins(self._judge, graph, is_dry=is_dry)

@@ -54,7 +54,7 @@ async def _require_checkable(engine: Engine, run: TaskRun) -> str | None:
         raise _error(
             engine, run, "TASK_ALREADY_RUNNING", f"Subtask {run.id} {doing}.", f"{PROGRAM} {following} {options}"
         )
-    if run.worktree is None and run.removal is not None:
+    if run.worktree is None and run.removal is not None and not run.is_fresh:
         message = f"The worktree of subtask {run.id} was removed: there is nothing to verify."
         following = f"{PROGRAM} graph-undo {context.graph_id} {run.id}"
         raise _error(engine, run, "TASK_STATE_CONFLICT", message, following)
@@ -67,6 +67,8 @@ async def _require_checkable(engine: Engine, run: TaskRun) -> str | None:
     if damage is not None:
         message = f"The worktree of subtask {run.id} is not as the Runtime made it: {damage}."
         following = f"{PROGRAM} graph-resume {context.graph_id} {run.id}"
+        if not context.worktrees.is_missing(run.worktree):
+            following = context.worktrees.mending(run.worktree, damage)
         raise _error(engine, run, "WORKTREE_CONFLICT", message, following)
     await _require_based(engine, run)
     return None
@@ -75,8 +77,10 @@ async def _require_checkable(engine: Engine, run: TaskRun) -> str | None:
 async def _unchanged(engine: Engine, run: TaskRun) -> str:
     context = engine.context
     assert run.verified_commit is not None
-    # Cleaned up since: nothing can differ from what was verified.
-    head = await context.call(context.worktrees.head_of, run.worktree) if run.worktree is not None else None
+    if run.worktree is None:
+        # Cleaned up since: nothing can differ from what was verified.
+        return f"nothing to do: subtask {run.id} succeeded with {run.verified_commit[:12]}; its worktree was removed"
+    head = await context.call(context.worktrees.head_of, run.worktree)
     if head in (None, run.verified_commit):
         return f"nothing to do: subtask {run.id} succeeded with {run.verified_commit[:12]}"
     message = (

@@ -1,5 +1,6 @@
 """Make subtasks ready again, or let one go on in a Session that lives. Records; starts nothing."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -80,7 +81,18 @@ async def _require_agent(engine: Engine, wanted: Wanted) -> None:
     """Resolve it before anything is changed. Raises: INVALID_AGENT_CONFIG, EXECUTABLE_*."""
     context = engine.context
     assert wanted.subtask is not None
-    name = agent_for(context.config, wanted.agent, subtask=wanted.subtask)
+    try:
+        name = agent_for(context.config, wanted.agent, subtask=wanted.subtask)
+    except GraphError as error:
+        # The graph has its own configuration, as it was: nothing that is written to a file now changes it.
+        error.message += " This is the configuration that was recorded with the graph."
+        now = context.run(wanted.subtask).agent or context.task(wanted.subtask).agent
+        others = [agent.name for agent in context.config.agents if agent.name != now]
+        error.kept, error.next = "everything as it is", f"coordinate-agents graph-plan {context.graph_id}"
+        if others:
+            again = f"coordinate-agents graph-resume {context.graph_id} {wanted.subtask}"
+            error.next = f"{again} --agent {shlex.quote(others[0])}"
+        raise
     try:
         await context.call(context.agents.resolve, context.config.settings_of(name))
     except SessionError as error:

@@ -79,8 +79,11 @@ def _require_as_recorded(context: Context, found: Reviewed) -> None:
     worktrees, graph = context.worktrees, context.graph_id
     refs = worktrees.runtime_refs(graph)
     for subtask in found.subtasks:
-        verified = context.run(subtask).verified_commit
-        tip = refs.get(branch_ref(graph, slug(subtask)))
+        run = context.run(subtask)
+        verified, tip = run.verified_commit, refs.get(branch_ref(graph, slug(subtask)))
+        if tip is None and run.worktree is not None:
+            # Somebody deleted it below its worktree: it comes back, and then stands where it must or does not.
+            tip = worktrees.restore_branch(graph, slug(subtask), run.worktree, known=verified)
         if tip is not None and tip != verified:
             raise _moved(context, f"subtask {subtask}", f"its branch stands at {tip[:12]}", verified, subtask)
     if found.is_graph:

@@ -2,7 +2,9 @@
 
 import hashlib
 import re
+import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,15 @@ from coordinate_agents.graph.document import Document, parse_document
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import GraphCreated, event_type, to_data
 from coordinate_agents.graph.model import GRAPH_ID_PATTERN, CommitId, GraphId, from_json, slug, to_json
+from coordinate_agents.graph.operations.loading import is_forgotten
 from coordinate_agents.graph.operations.recorded import recorded_text, worktree_root
 from coordinate_agents.graph.operations.spec_files import spec_file_reader
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import GraphSummary, TaskRun, run_to_row, summary_to_row
 from coordinate_agents.graph.store.rows import GraphRow, NewDocument, NewEvent, RunRow
+from coordinate_agents.graph.text import listed
+from coordinate_agents.worktrees.model import PIN_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,11 @@ def create(runtime: Runtime, request: Request) -> tuple[GraphRow, bool]:
     Raises: TASK_GRAPH_INVALID; TASK_STATE_CONFLICT with the differences when the id has other content.
     """
     return create_document(
-        runtime, read_document(request.file, as_id=request.as_), as_id=request.as_, root_option=request.worktree_root
+        runtime,
+        read_document(request.file, as_id=request.as_),
+        as_id=request.as_,
+        root_option=request.worktree_root,
+        file=request.file,
     )
 
 
@@ -73,12 +82,19 @@ def spec_document(spec: str) -> Document:
 
 
 def create_document(
-    runtime: Runtime, document: Document, *, as_id: str | None = None, root_option: str | None = None
+    runtime: Runtime,
+    document: Document,
+    *,
+    as_id: str | None = None,
+    root_option: str | None = None,
+    file: str = "FILE",
 ) -> tuple[GraphRow, bool]:
-    """As `create`, for a document that was parsed."""
+    """As `create`, for a document that was parsed; `file` is how a person would name it."""
     graph = document.graph if as_id is None else replace(document.graph, id=_graph_id(as_id))
     digest = hashlib.sha256(document.canonical.encode()).hexdigest()
     existing = runtime.store.graph(graph.id)
+    if existing is not None and is_forgotten(existing):
+        raise _forgotten(graph.id, file)
     if existing is not None:
         if existing.content_digest == digest:
             return existing, False
@@ -88,6 +104,7 @@ def create_document(
         agent_for(config, task.agent, subtask=task.id)
     worktrees = runtime.worktrees
     base = CommitId(worktrees.resolve(graph.base))
+    _require_no_earlier_work(worktrees.runtime_refs(graph.id), graph.id, file)
     worktrees.check_names(graph.id, [slug(task.id) for task in graph.tasks])
     frozen = worktrees.freeze()
     root = str(worktree_root(config, root_option))
@@ -108,6 +125,39 @@ def create_document(
         now=runtime.clock.now(),
     )
     return row, True
+
+
+def _forgotten(graph: GraphId, file: str) -> GraphError:
+    return GraphError(
+        "TASK_STATE_CONFLICT",
+        f"Graph {graph} was forgotten: nothing of it runs or changes any more.",
+        kept="its event log and certificates",
+        next=_as_another(graph, file),
+        stage="create",
+        facts={"taskId": graph},
+    )
+
+
+def _as_another(graph: GraphId, file: str) -> str:
+    return f"coordinate-agents graph-create {shlex.quote(file)} --as {graph}-2"
+
+
+def _require_no_earlier_work(refs: Mapping[str, CommitId], graph: GraphId, file: str) -> None:
+    """Raise WORKTREE_CONFLICT when refs of a graph of this id are there that no record knows, such as after the state
+    folder was deleted: nobody knows any more which of its worktrees hold unsaved work.
+    """
+    if not any(name.startswith(f"{PIN_PREFIX}/") for name in refs):
+        return
+    branches = [name.removeprefix("refs/heads/") for name in sorted(refs) if name.startswith("refs/heads/")]
+    there = f": {listed(branches, first=5)}" if branches else ""
+    raise GraphError(
+        "WORKTREE_CONFLICT",
+        f"Work of an earlier graph {graph} is here, and its record is gone{there}.",
+        kept="its branches, its worktrees and every commit",
+        next=_as_another(graph, file),
+        stage="create",
+        facts={"taskId": graph},
+    )
 
 
 def _graph_id(text: str) -> GraphId:

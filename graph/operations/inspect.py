@@ -5,6 +5,7 @@ git or a Session asks them only when it was chosen.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,12 +15,14 @@ from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.operations import diff
 from coordinate_agents.graph.operations.events import event_json
 from coordinate_agents.graph.operations.loading import load_snapshot, pick_subtask
+from coordinate_agents.graph.operations.recorded import recorded_config
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import Snapshot, TaskRun
 from coordinate_agents.graph.store.lease import holder
 from coordinate_agents.graph.store.rows import GraphRow
 from coordinate_agents.graph.view import check_json, failure_json, status_data
+from coordinate_agents.graph.ways_out import Way, ways_of_integration, ways_of_shared_state, ways_of_subtask
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.worktrees.errors import WorktreeError
 
@@ -37,7 +40,10 @@ class Request:
 
 
 def execute(runtime: Runtime, request: Request) -> Result:
-    """`graph` and `attention` as in graph-status, `subtask` with everything; with a part only that part beside them."""
+    """`graph` and `attention` as in graph-status, `subtask` with everything; with a part only that part beside them.
+
+    `ways`: what leads out of what did not succeed, likeliest first; the failure's `next` is the first of them.
+    """
     row, subtask = pick_subtask(runtime.store, request.graph, request.subtask)
     row, snapshot = load_snapshot(runtime.store, row.id)
     status = status_data(row, snapshot, driver=holder(runtime.state_dir, row.id), now=runtime.clock.now())
@@ -48,6 +54,8 @@ def execute(runtime: Runtime, request: Request) -> Result:
     shown = next(each for each in status["subtasks"] if each["id"] == subtask)
     run = snapshot.runs[shown["id"]]
     data["subtask"] = shown
+    agents = [each.name for each in recorded_config(row)[0].agents]
+    data["ways"] = _leading_on(shown["failure"], ways_of_subtask(snapshot, run, agents=agents))
     if request.part is None:
         data |= _everything(runtime, row, snapshot, run)
     else:
@@ -62,6 +70,10 @@ def _graph_part(
     found: dict[str, Any] = {"subtask": None, "attention": status["attention"]}
     if part in (None, "failure"):
         found["integration"] = status["integration"]
+        failure = (status["integration"] or {}).get("failure")
+        shared = ways_of_shared_state(row.id, snapshot.summary)
+        found["sharedChanges"] = list(snapshot.summary.shared_changes)
+        found["ways"] = _leading_on(failure, (*shared, *ways_of_integration(snapshot)))
         found["failures"] = [
             {"subtask": run.id, **(failure_json(to_plain(run.failure)) or {})}
             for run in snapshot.runs.values()
@@ -78,12 +90,18 @@ def _graph_part(
             "frontier": status["frontier"],
             "document": json.loads(row.document),
             "config": json.loads(row.config) if row.config else None,
-            "sharedChanges": list(snapshot.summary.shared_changes),
             "sharedFingerprint": snapshot.summary.shared_fingerprint,
             "endedReason": snapshot.summary.ended_reason,
             "stateDir": str(runtime.state_dir),
         }
     return found
+
+
+def _leading_on(failure: dict[str, Any] | None, ways: Sequence[Way]) -> list[dict[str, Any]]:
+    """The ways as JSON; a failure that is shown with them leads to the first one instead of back to here."""
+    if failure is not None and ways:
+        failure["next"] = ways[0].command
+    return [to_plain(way) for way in ways]
 
 
 def _everything(runtime: Runtime, row: GraphRow, snapshot: Snapshot, run: TaskRun) -> dict[str, Any]:

@@ -78,6 +78,8 @@ def _words(graph: str, told: Mapping[str, Any]) -> list[str]:
     lines = [f"{note[0].upper()}{note[1:]}." for note in told["notes"]]
     if told["accepted"]:
         lines.append("The shared git state is accepted as it is now.")
+        if not (told["reset"] or told["adopted"]):
+            lines.append(f"Next: coordinate-agents graph-run {graph} --integrate")
     if told["reset"]:
         lines.append(f"Ready again: {listed(told['reset'], first=8)}.")
     if told["adopted"]:

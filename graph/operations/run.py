@@ -95,7 +95,7 @@ def _graph(runtime: Runtime, request: Request) -> GraphRow:
         return create_document(runtime, spec_document(request.spec), root_option=request.worktree_root)[0]
     if request.graph is not None and is_document(runtime, request.graph):
         document = read_document(request.graph)
-        return create_document(runtime, document, root_option=request.worktree_root)[0]
+        return create_document(runtime, document, root_option=request.worktree_root, file=request.graph)[0]
     return pick_graph(runtime.store, request.graph)
 
 

@@ -204,7 +204,7 @@ def test_a_failure_asks_for_a_person_and_blocks_what_follows() -> None:
             "kind": "failed",
             "question": "check tests failed",
             "since": "1970-01-01T00:16:46.000Z",
-            "next": "look here",
+            "next": "coordinate-agents graph-inspect g a --part failure",
         }
     ]
     assert data["subtasks"][0]["failure"] == {
@@ -270,7 +270,7 @@ def test_the_graph_itself_comes_before_its_subtasks_when_it_needs_a_person() -> 
         IntegrationConflicted(("a", "b"), ("x",), (Head("a", WORK),)),
     )
     assert [(item["subtask"], item["kind"], item["next"]) for item in data["attention"]] == [
-        (None, "shared", "coordinate-agents graph-inspect g"),
+        (None, "shared", "coordinate-agents graph-inspect g --part failure"),
         (None, "conflict", "coordinate-agents graph-integrate g --continue"),
         ("a", "failed", "coordinate-agents graph-inspect g a --part failure"),
     ]
