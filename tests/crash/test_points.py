@@ -60,7 +60,7 @@ OF_STOP = {"request.submitted": "author", "request.answered": "driver", "stop.cl
 # Points that only agents who stay, reviews and removals pass: tests/stories/test_staying.py, test_reviewing.py,
 # test_cleanup_crash.py, test_amending.py.
 _ELSEWHERE = ("stay.", "review.", "worktree.cleared", "removal.", "remove.", "branch.", "undo.", "forget.")
-_ELSEWHERE += ("hold.", "release.", "store.document.")
+_ELSEWHERE += ("hold.", "release.", "store.document.", "deliver.")
 _ELSEWHERE += OF_CONFLICTS
 TOLD_ELSEWHERE = {point for point in POINTS if point.startswith(_ELSEWHERE)}
 
