@@ -47,7 +47,10 @@ LOOKS = {
     "graph-path": ["plan {}"],
     "graph-export": ["plan", "plan --format dot", "plan --format mermaid"],
     "graph-verify": ["plan"],
-    "graph-plan": ["{file}"],
+    "graph-plan": ["{file}", "plan --format mermaid", "plan --format dot"],
+    "graph-why": ["plan {}"],
+    "graph-amend": ["plan {file} --dry-run"],
+    "graph-deliver": ["plan --branch delivered", "plan --branch {hostile}"],
     "graph-validate": ["{file}"],
     "graph-create": ["{file}"],
     "graph-run": ["plan"],
@@ -80,6 +83,7 @@ LOOKS = {
 }
 # These print nothing that is not the user's own words or ours, or are looked at in a test of their own.
 OTHERS = {"graph-schema", "graph-import", "session-open", "setup-configure", "setup-trust", "evidence-submit"}
+OTHERS |= {"completion"}
 OF_THEIR_OWN = {"mcp", "graph-review", "graph-forget"}
 
 
