@@ -182,3 +182,21 @@ def test_merge_of_commits_that_were_redone_is_given_up_before_another_begins(tri
     (path / "same").write_text("a and b\n")
     git(path, "add", "same")
     assert integrate(trio, "--continue").code == 0
+
+
+def test_merge_by_hand_of_an_integration_serves_the_base_of_a_subtask_that_is_added_later(trio: World) -> None:
+    assert trio.run("graph-run", trio.graph(TRIO), "--integrate").code == 5
+    path = worktree(trio)
+    (path / "same").write_text("a and b\n")
+    git(path, "add", "same")
+    assert integrate(trio, "--continue").code == 0
+    more = trio.graph(TRIO.replace("]\n", ", {id: z, dependsOn: [a, b], spec: x}]\n"))
+    assert trio.run("graph-amend", "plan", more).code == 0
+
+    done = trio.run("graph-run", "plan", "--integrate", "--json")
+
+    assert (done.code, done.data["graph"]["state"]) == (0, "INTEGRATED"), str(done)
+    base = {item["id"]: item for item in done.data["subtasks"]}["z"]["base"]
+    assert git(trio.root, "show", f"{base}:same") == "a and b"
+    merged = trio.files("coordinate-agents/plan/integration")
+    assert merged == {"README.md": "# sample", "same": "a and b", **{f"f-{name}": name for name in "abkz"}}
