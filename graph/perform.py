@@ -177,7 +177,19 @@ def _look_and_make(context: Context, run: TaskRun, heads: Sequence[Head]) -> _Lo
     base = context.snapshot.summary.base
     if base is None:
         raise GraphError("STATE_TAMPERED", "the log does not say what this graph's base is.")
-    made = worktrees.make_base(graph, slug(run.id), base, heads, resolutions=resolutions_of(context))
+    try:
+        made = worktrees.make_base(graph, slug(run.id), base, heads, resolutions=resolutions_of(context))
+    except WorktreeError as error:
+        # What git says of it is no help to a person: name the subtask whose commit it is, and the way out.
+        gone = next((head for head in heads if worktrees.is_gone(head.commit)), None)
+        if gone is None:
+            raise
+        raise WorktreeError(
+            "WORKTREE_CONFLICT",
+            f"{gone.name}'s verified commit {gone.commit} is missing from this repository.",
+            kept=f"the record of {gone.name}; no agent was started",
+            next=f"coordinate-agents graph-resume {graph} {gone.name} --redo",
+        ) from error
     crash_point("base.made")
     return _Looked(shared, refs_blob, made)
 

@@ -81,6 +81,10 @@ class Worktrees(Protocol):
         """How many commits the tip has that the base does not contain; None when one of them is gone."""
         ...
 
+    def is_gone(self, commit: CommitId) -> bool:
+        """Whether the repository has no such commit any more."""
+        ...
+
     def check_names(self, graph: str, slugs: Sequence[str]) -> None:
         """Raise WORKTREE_CONFLICT when user branches make the Runtime's branch names impossible."""
         ...

@@ -100,6 +100,9 @@ async def settle_refs(context: Context) -> tuple[str, ...]:
         tip = found.get(name)
         if tip == commit:
             continue
+        # No branch can stand at a commit that is gone. What builds on it fails and names it; the rest goes on.
+        if await context.call(context.worktrees.is_gone, commit):
+            continue
         # One that moved forward holds more work, and is left.
         if tip is None or len(await context.call(context.worktrees.contains, tip, [commit])):
             damaged[name] = commit
@@ -121,6 +124,8 @@ async def repair_refs(context: Context, subtask: SubtaskId, found: Mapping[str, 
     damaged = {}
     for name, commit in wrong.items():
         tip = found.get(name)
+        if await context.call(context.worktrees.is_gone, commit):
+            continue
         if tip is not None and not await context.call(context.worktrees.contains, tip, [commit]):
             continue
         damaged[name] = commit

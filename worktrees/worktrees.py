@@ -117,6 +117,9 @@ class GitWorktrees:
     def commits_beyond(self, base: CommitId, tip: CommitId) -> int | None:
         return repository.commits_beyond(self._judge, base, tip)
 
+    def is_gone(self, commit: CommitId) -> bool:
+        return self._judge.commit(commit) != commit
+
     def check_names(self, graph: str, slugs: Sequence[str]) -> None:
         known = ownership.recorded_slugs(self.facts, graph)
         refs.check_names(self._judge, graph, [*slugs, INTEGRATION_SLUG], known=known)

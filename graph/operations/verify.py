@@ -61,6 +61,9 @@ def _problems(
     worktrees = runtime.worktrees
     if statement.head != run.verified_commit:
         yield f"the record names {run.verified_commit}, the certificate {statement.head}"
+    if worktrees.is_gone(statement.head):
+        yield f"commit {statement.head} is missing from this repository"
+        return
     if worktrees.contains(statement.head, [statement.base]):
         yield f"start commit {statement.base[:12]} is not an ancestor of {statement.head[:12]}, or one is gone"
         return

@@ -78,6 +78,7 @@ def test_attempts_that_are_used_up_end_as_failed_and_retry_failed_starts_afresh(
 
 
 def test_good_commit_behind_a_bad_exit_is_named_and_kept(world: World) -> None:
+    """EV-17."""
     configure(world, f"{COMMIT}; exit 1")
     done = world.run("graph-run", world.graph("subtasks: [{id: a, spec: x}]\n"), "--json")
     assert done.code == 4

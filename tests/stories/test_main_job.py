@@ -75,6 +75,7 @@ def test_a_diamond_ends_on_both_middles(world: World) -> None:
 
 
 def test_the_agent_of_a_diamond_sees_both_middles(world: World) -> None:
+    """SC-03."""
     world.ways("commit", "needs-prerequisites")
     world.environment["FAKE_NEEDS"] = "left right"
     plan = world.graph(

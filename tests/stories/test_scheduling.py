@@ -43,6 +43,7 @@ def test_the_healthy_arm_of_a_diamond_finishes(world: World) -> None:
 
 
 def test_starts_that_fail_give_their_slot_back(world: World) -> None:
+    """SC-07."""
     world.configure({"one": (world.agent('echo "$S" > f; git add f; git commit -qm x'),), "gone": ("/no/such/binary",)})
     tasks = [f"{{id: x{n}, spec: x, agent: gone}}" for n in range(3)] + [f"{{id: y{n}, spec: x}}" for n in range(3)]
     done = world.run("graph-run", world.graph(f"maxConcurrency: 2\nsubtasks: [{', '.join(tasks)}]\n"), "--json")
@@ -109,6 +110,7 @@ def test_until_starts_only_what_its_subtask_needs(world: World) -> None:
 
 
 def test_a_stale_branch_of_the_same_name_is_refused_before_anything_starts(world: World) -> None:
+    """SC-05."""
     git(world.root, "branch", "coordinate-agents/plan/b", "main")
     done = world.run(
         "graph-run", world.graph("subtasks: [{id: a, spec: x}, {id: b, spec: x, dependsOn: a}]\n"), "--json"

@@ -59,6 +59,7 @@ echo "$S" > "f-$S"; git add -A; git commit -q -m "work of $S"
 
 
 def test_work_in_the_users_checkout_is_not_the_subtasks_work(world: World) -> None:
+    """EV-11."""
     body = """
 R=$(git worktree list --porcelain | sed -n '1s/^worktree //p')
 echo leak >> "$R/README.md"

@@ -142,6 +142,7 @@ def test_orphan_branch_does_not_contain_base(bench: Bench) -> None:
 
 @pytest.mark.parametrize("date", ["2001-01-01T00:00:00Z", "2089-01-01T00:00:00Z"])
 def test_odd_dates_hide_and_invent_nothing(bench: Bench, date: str) -> None:
+    """EV-09."""
     worktree = bench.worktree()
     agent(worktree, "echo 2 > f; git commit -qam x", GIT_COMMITTER_DATE=date, GIT_AUTHOR_DATE=date)
 
@@ -230,6 +231,7 @@ def test_user_who_commits_and_packs_refs_meanwhile_is_not_blamed(bench: Bench) -
 
 
 def test_work_in_the_users_checkout_leaves_the_worktree_empty(bench: Bench) -> None:
+    """EV-11."""
     worktree = bench.worktree()
     agent(
         worktree,

@@ -205,6 +205,7 @@ def test_worktree_that_holds_something_or_is_not_ours_stays_in_place(
     reason: str,
     said: str,
 ) -> None:
+    """CL-05: commits of a detached HEAD, a merge, a rebase and a bisect in progress are among them."""
     change(made, repo)
     parent = Path(made.path).parent.resolve()
     before = whole(parent)

@@ -1,0 +1,92 @@
+"""A verified commit that is truly gone, back-dated work, and the limits of one run."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from world import World, git
+
+pytestmark = pytest.mark.story
+
+PLAN = "id: plan\nsubtasks: [{id: a, spec: x}, {id: b, spec: x, dependsOn: a}, {id: other, spec: x}]\n"
+DATES = "export GIT_COMMITTER_DATE=2001-01-01T00:00:00Z GIT_AUTHOR_DATE=2001-01-01T00:00:00Z"
+WORK = 'echo x > "f-$S"; git add .; git commit -qm "work of $S"'
+
+
+def _states(world: World) -> dict[str, str]:
+    return {item["id"]: item["state"] for item in world.status("plan")["subtasks"]}
+
+
+def _item(world: World, subtask: str) -> Any:
+    return next(item for item in world.status("plan")["subtasks"] if item["id"] == subtask)
+
+
+def _destroy(world: World, subtask: str) -> str:
+    """Delete everything that keeps the subtask's verified commit, and the commit."""
+    item = _item(world, subtask)
+    git(world.root, "worktree", "remove", "--force", "--force", item["worktree"])
+    refs = git(world.root, "for-each-ref", "--format=delete %(refname)", "refs/coordinate-agents").splitlines()
+    for line in (*refs, f"delete refs/heads/{item['branch']}"):
+        git(world.root, "update-ref", "-d", line.removeprefix("delete "))
+    git(world.root, "reflog", "expire", "--all", "--expire=now")
+    git(world.root, "gc", "--quiet", "--prune=now")
+    return str(item["verifiedCommit"])
+
+
+def test_a_verified_commit_that_is_gone_stops_what_builds_on_it_and_is_named(world: World) -> None:
+    """SC-09: before, the whole graph stopped at a ref that git would not set, or an INTERNAL_ERROR of git was told."""
+    assert world.run("graph-run", world.graph(PLAN), "--until", "a").code == 0
+    gone = _destroy(world, "a")
+    done = world.run("graph-run", "plan", "--json")
+    assert done.code == 4, str(done)
+    assert _states(world) == {"a": "SUCCEEDED", "b": "FAILED", "other": "SUCCEEDED"}
+    failure = _item(world, "b")["failure"]
+    redo = "coordinate-agents graph-resume plan a --redo"
+    assert (failure["code"], failure["next"]) == ("WORKTREE_CONFLICT", redo)
+    assert failure["message"] == f"a's verified commit {gone} is missing from this repository."
+    assert [line[1] for line in world.log_lines() if line[0] == "start"] == ["a", "other"]
+    verified = world.run("graph-verify", "plan", "--json")
+    assert verified.code == 4, str(verified)
+    assert [item["problems"] for item in verified.data["certificates"]] == [
+        [f"commit {gone} is missing from this repository"],
+        [],
+    ]
+    assert redo in world.run("graph-inspect", "plan", "b").out
+    again = world.run(*redo.split()[1:], "--json")
+    assert again.data["resume"]["reset"] == ["a", "b"], str(again)
+    assert world.run("graph-run", "plan").code == 0
+    assert _states(world) == dict.fromkeys(("a", "b", "other"), "SUCCEEDED")
+    assert _item(world, "b")["base"] == _item(world, "a")["verifiedCommit"]
+    world.assert_nothing_left("plan")
+
+
+def test_back_dated_work_is_found_and_built_on(world: World) -> None:
+    """EV-09, SC-03: neither a verdict nor a base looks at dates; b sees a's commit before it has its prompt."""
+    see = f'{DATES}\n[ "$S" != b ] || test -f f-a || exit 9\n{WORK}'
+    world.configure({"one": (world.agent(see),)})
+    done = world.run("graph-run", world.graph(PLAN), "--json")
+    assert done.code == 0, str(done)
+    a, b = _item(world, "a"), _item(world, "b")
+    assert git(world.root, "show", "-s", "--format=%ct", b["verifiedCommit"]) == "978307200"
+    assert b["base"] == a["verifiedCommit"]
+
+
+def test_a_limit_that_no_run_can_keep_is_refused_with_its_range(world: World) -> None:
+    """SC-07: what a limit of one does stands in test_scheduling.py."""
+    for limit in ("0", "-1", "10000"):
+        done = world.run("graph-run", world.graph(f"maxConcurrency: {limit}\n{PLAN}"), "--json")
+        said = [problem["message"] for problem in done.document["error"]["problems"]]
+        assert (done.code, said) == (2, [f"{limit} is outside the range of maxConcurrency, 1 to 256"]), str(done)
+    assert world.log_lines() == []
+
+
+def test_a_good_commit_of_a_killed_agent_is_named_kept_and_can_be_verified(world: World) -> None:
+    """EV-17."""
+    world.configure({"one": (world.agent(f"{WORK}\nkill -9 $$"),)})
+    assert world.run("graph-run", world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n")).code == 4
+    failed = _item(world, "a")
+    tip = git(world.root, "rev-parse", "coordinate-agents/plan/a")
+    assert f"commit {tip[:12]} present, not verified" in failed["failure"]["message"]
+    done = world.run("graph-check", "plan", "a", "--json")
+    assert (done.code, _item(world, "a")["verifiedCommit"]) == (0, tip), str(done)
+    assert Path(failed["worktree"]).is_dir()
