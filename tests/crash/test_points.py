@@ -109,6 +109,7 @@ def expected(request: pytest.FixtureRequest, tmp_path: Path, isolation: Path) ->
 def test_a_death_at_a_named_point_is_made_good_by_the_same_command(
     expected: tuple[dict[str, Any], dict[str, int]], story: Story, point: str, tmp_path: Path, isolation: Path
 ) -> None:
+    """RC-01."""
     place = tmp_path / "disturbed"
     place.mkdir()
     world = World(place, isolation)

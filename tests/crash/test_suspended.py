@@ -22,6 +22,7 @@ sys.exit(main())
 
 
 def test_a_suspended_driver_is_named_and_nobody_drives_beside_it(world: World) -> None:
+    """RC-04."""
     plan, before = world.graph(PLAIN.plan), world.user_state()
     world.hold("a")
     driver = world.start("graph-run", plan)

@@ -86,6 +86,7 @@ def test_stopped_holder_keeps_the_lease_and_is_named_stopped(tmp_path: Path) -> 
 
 
 def test_killed_holder_has_lost_the_lease_at_once(tmp_path: Path) -> None:
+    """RC-04."""
     state = stores.seeded(tmp_path)
     with stores.child(state, _HOLD) as driver, Store.open(state) as store:
         driver.hear()
@@ -96,6 +97,7 @@ def test_killed_holder_has_lost_the_lease_at_once(tmp_path: Path) -> None:
 
 
 def test_live_strangers_pid_in_the_record_holds_nothing(tmp_path: Path) -> None:
+    """RC-04."""
     state = stores.seeded(tmp_path)
     with stores.child(state, _HOLD) as driver, Store.open(state) as store:
         driver.hear()

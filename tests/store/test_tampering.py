@@ -106,6 +106,7 @@ _DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
 @pytest.mark.parametrize("opened", [Store.open, Store.open_readonly], ids=["writing", "reading"])
 @pytest.mark.parametrize("name", _DAMAGE)
 def test_damaged_state_is_refused_and_kept(tmp_path: Path, name: str, opened: Callable[[Path], Store]) -> None:
+    """RC-02."""
     state = stores.seeded(tmp_path, events=5)
     damage, words = _DAMAGE[name]
     damage(state)
@@ -121,6 +122,7 @@ def test_damaged_state_is_refused_and_kept(tmp_path: Path, name: str, opened: Ca
 
 @pytest.mark.parametrize("opened", [Store.open, Store.open_readonly], ids=["writing", "reading"])
 def test_newer_version_is_refused_and_kept(tmp_path: Path, opened: Callable[[Path], Store]) -> None:
+    """RC-02."""
     state = stores.seeded(tmp_path)
     _sql("PRAGMA user_version = 999")(state)
     before = stores.digests(state)
@@ -234,6 +236,7 @@ def test_missing_marker_is_made_again(tmp_path: Path) -> None:
 
 
 def test_torn_end_of_the_log_loses_only_the_torn_transaction(tmp_path: Path) -> None:
+    """RC-02."""
     state = stores.seeded(tmp_path)
     with stores.child(state, _TWO_AND_DIE) as writer:
         assert writer.end()[0] == -9

@@ -79,6 +79,7 @@ def test_edits_that_nobody_saved_survive_a_killed_session_and_its_agent_is_told(
 
 
 def test_recovering_again_writes_nothing_and_what_was_deleted_by_hand_is_said(world: World) -> None:
+    """RC-03."""
     worktree = _killed_run(world)
     assert world.run("graph-recover", "plan").code == 0
     before = _log(world)

@@ -98,6 +98,7 @@ REUSE_POINTS = [(at, when) for at in ("update-ref", "symbolic-ref", "read-tree",
 def test_killed_creation_is_finished_by_the_next_call(
     repo: Path, root: str, tmp_path: Path, at: str, when: str, again: str
 ) -> None:
+    """RC-03."""
     base = git(repo, "rev-parse", "HEAD")
     create_and_die(tmp_path, repo, root, base, nonce="n1", at=at, when=when)
 
