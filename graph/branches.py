@@ -1,8 +1,12 @@
-"""Brings a Runtime branch back that somebody deleted below its worktree, before anything is done there."""
+"""Brings a Runtime branch back that somebody deleted below its worktree, and names a commit that is gone for good."""
+
+from collections.abc import Sequence
 
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.model import SubtaskId, slug
 from coordinate_agents.graph.snapshot import Integration, TaskRun
+from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.model import Head
 
 
 async def restore_branch(context: Context, subtask: SubtaskId, owner: TaskRun | Integration) -> None:
@@ -16,3 +20,16 @@ async def restore_branch(context: Context, subtask: SubtaskId, owner: TaskRun | 
     else:
         known = owner.verified_commit or owner.reviewed_commit or owner.head
     await context.call(context.worktrees.restore_branch, context.graph_id, slug(subtask), owner.worktree, known=known)
+
+
+def named_when_gone(context: Context, heads: Sequence[Head], error: WorktreeError) -> WorktreeError:
+    """What to tell of a merge that failed: what git said, or whose verified commit is gone and the way out."""
+    gone = next((head for head in heads if context.worktrees.is_gone(head.commit)), None)
+    if gone is None:
+        return error
+    return WorktreeError(
+        "WORKTREE_CONFLICT",
+        f"{gone.name}'s verified commit {gone.commit} is missing from this repository.",
+        kept=f"the record of {gone.name}; nothing was built without it",
+        next=f"coordinate-agents graph-resume {context.graph_id} {gone.name} --redo",
+    )

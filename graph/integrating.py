@@ -8,6 +8,7 @@ made.
 import shlex
 from dataclasses import replace
 
+from coordinate_agents.graph.branches import named_when_gone
 from coordinate_agents.graph.checking import run_at
 from coordinate_agents.graph.conflicts import PROGRAM
 from coordinate_agents.graph.context import Context
@@ -55,13 +56,16 @@ async def merge_heads(context: Context) -> Event:
     start = integration.onto or summary.base
     assert start is not None
     await _set_back_branch(context, integration.worktree, integration.commit or start)
-    made = await context.call(
-        context.worktrees.integrate,
-        context.graph_id,
-        start,
-        integration.heads,
-        resolutions=resolutions_of(context),
-    )
+    try:
+        made = await context.call(
+            context.worktrees.integrate,
+            context.graph_id,
+            start,
+            integration.heads,
+            resolutions=resolutions_of(context),
+        )
+    except WorktreeError as error:
+        raise await context.call(named_when_gone, context, integration.heads, error) from None
     crash_point("integration.merged")
     match made:
         case MergeConflict():

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from coordinate_agents.graph import preparing, turns, verifying
+from coordinate_agents.graph.branches import named_when_gone
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.effects import (
@@ -180,16 +181,7 @@ def _look_and_make(context: Context, run: TaskRun, heads: Sequence[Head]) -> _Lo
     try:
         made = worktrees.make_base(graph, slug(run.id), base, heads, resolutions=resolutions_of(context))
     except WorktreeError as error:
-        # What git says of it is no help to a person: name the subtask whose commit it is, and the way out.
-        gone = next((head for head in heads if worktrees.is_gone(head.commit)), None)
-        if gone is None:
-            raise
-        raise WorktreeError(
-            "WORKTREE_CONFLICT",
-            f"{gone.name}'s verified commit {gone.commit} is missing from this repository.",
-            kept=f"the record of {gone.name}; no agent was started",
-            next=f"coordinate-agents graph-resume {graph} {gone.name} --redo",
-        ) from error
+        raise named_when_gone(context, heads, error) from None
     crash_point("base.made")
     return _Looked(shared, refs_blob, made)
 

@@ -90,3 +90,16 @@ def test_a_good_commit_of_a_killed_agent_is_named_kept_and_can_be_verified(world
     done = world.run("graph-check", "plan", "a", "--json")
     assert (done.code, _item(world, "a")["verifiedCommit"]) == (0, tip), str(done)
     assert Path(failed["worktree"]).is_dir()
+
+
+def test_an_integration_names_the_verified_commit_that_is_gone(world: World) -> None:
+    """SC-09."""
+    assert world.run("graph-run", world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n")).code == 0
+    gone = _destroy(world, "a")
+    done = world.run("graph-integrate", "plan", "--json")
+    assert done.code == 4, str(done)
+    failure = done.data["integration"]["failure"]
+    assert failure["message"] == f"a's verified commit {gone} is missing from this repository."
+    assert failure["next"] == "coordinate-agents graph-resume plan a --redo"
+    assert world.run(*failure["next"].split()[1:]).code == 0
+    assert world.run("graph-run", "plan", "--integrate").code == 0
