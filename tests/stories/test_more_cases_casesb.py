@@ -81,6 +81,24 @@ def test_a_damaged_record_stops_every_verb_and_no_worktree_is_taken_for_a_strang
     world.assert_nothing_left("plan")
 
 
+def test_work_whose_whole_record_was_removed_is_kept_and_a_new_graph_goes_beside_it(world: World) -> None:
+    """RC-02."""
+    plan = world.graph(PLAN)
+    assert world.run("graph-run", plan).code == 0
+    worktrees = [Path(_item(world, subtask)["worktree"]) for subtask in ("a", "b")]
+    refs = set(git(world.root, "for-each-ref").splitlines())
+    shutil.rmtree(_state(world))
+    refused = world.run("graph-run", plan, "--json")
+    error = refused.document["error"]
+    assert (refused.code, error["code"]) == (1, "WORKTREE_CONFLICT"), str(refused)
+    program, *words = error["next"].split(" ")
+    assert (program, words) == ("coordinate-agents", ["graph-create", str(plan), "--as", "plan-2"])
+    assert world.run(*words).code == 0
+    assert world.run("graph-run", "plan-2").code == 0
+    assert refs <= set(git(world.root, "for-each-ref").splitlines())
+    assert all(worktree.is_dir() for worktree in worktrees)
+
+
 def _killed_run(world: World) -> None:
     """The driver, the host and the agent of `a` die while the agent stands at its gate, as in a power cut."""
     run = world.start("graph-run", world.graph(PLAN))
@@ -127,7 +145,7 @@ def test_after_a_restart_of_the_machine_sessions_are_lost_commits_are_found_and_
         told = world.run("graph-recover", "plan", "--json")
         assert (told.code, told.data["recover"]["changed"]) == (0, ["a"]), str(told)
         item = _item(world, "a")
-        assert (item["state"], item["reason"].split(":")[0]) == ("STOPPED", "interrupted"), item
+        assert (item["state"], item["reason"]) == ("STOPPED", "interrupted: one's Session host died"), item
         assert git(world.root, "rev-parse", "coordinate-agents/plan/a") == commit
         world.release("a")
         again = world.run("graph-resume", "plan", "--run", "--json")
