@@ -101,11 +101,17 @@ def test_server_ends_with_its_maker_also_when_the_socket_lives_on(socket: str, i
             if is_stopped:
                 maker.send_signal(signal.SIGSTOP)
             maker.kill()
-            until(lambda: process.stat(server) is None or process.stat(server).is_zombie)  # type: ignore[union-attr]
+            until(lambda: has_ended(server))
         finally:
             maker.kill()
             if other:
                 os.kill(other, signal.SIGKILL)
+                until(lambda: has_ended(other))
+
+
+def has_ended(pid: int) -> bool:
+    found = process.stat(pid)
+    return found is None or found.is_zombie
 
 
 async def test_forked_host_can_be_told_from_the_server_by_its_name(hosts: SessionHosts) -> None:
