@@ -37,8 +37,10 @@ def _prefix(graph: str, subtask: str) -> str:
 async def require_vacant(context: Context, run: TaskRun) -> None:
     """Before a new attempt: nothing of an earlier one lives, and no terminal that a person opened.
 
-    An idle process of an earlier attempt is closed: nobody gives it another turn. What survived a close is tried once
-    more. Raises: SESSION_STATE_CONFLICT, SESSION_CLOSE_FAILED, naming the Session and what leads on.
+    An idle process of an earlier attempt is closed, since nobody gives it another turn, except a rework. What survived
+    a close is tried once more.
+
+    Raises: SESSION_STATE_CONFLICT, SESSION_CLOSE_FAILED, naming the Session and what leads on.
     """
     if run.attempt <= 1 and run.worktree is None and run.removal is None:
         return  # nobody was ever there
@@ -48,6 +50,8 @@ async def require_vacant(context: Context, run: TaskRun) -> None:
         raise _occupied(context, run, name, said, f"{PROGRAM} session-close {name}")
     for name in await _earlier(context, run.id):
         facts = await context.sessions.look(name)
+        if run.is_rework and name == run.open_session and facts.liveness == "live":
+            continue  # it gets the turn that a review asked for
         is_idle = facts.liveness == "live" and facts.record is not None and facts.record.state == "idle"
         if facts.liveness in ("live", "unreachable") and not is_idle:
             how = "lives" if facts.liveness == "live" else "does not answer and may live"

@@ -37,7 +37,12 @@ lease.release()
 store.close()
 say("done")
 """
-_STORE_POINTS = [point for point in POINTS if point.partition(".")[0] in ("store", "lease", "request")]
+# Those of a document's change are told by the stories of graph-amend.
+_STORE_POINTS = [
+    point
+    for point in POINTS
+    if point.partition(".")[0] in ("store", "lease", "request") and not point.startswith("store.document.")
+]
 
 
 def _consistent(state: Path) -> int:

@@ -106,7 +106,8 @@ def test_a_suspended_host_of_a_session_that_was_called_lost_lets_no_second_agent
         refused = ("SESSION_STATE_CONFLICT", f"kill -CONT {host.pid}")
         assert world.run("graph-run", "plan").code == 4
         assert _failure(world) == refused
-        assert [item["next"] for item in world.status("plan")["attention"]] == [refused[1]]
+        look = "coordinate-agents graph-inspect plan a --part failure"
+        assert [item["next"] for item in world.status("plan")["attention"]] == [look]
         events = world.run("graph-events", "plan", "--json").data["events"]
         assert world.run("graph-run", "plan", "--retry-failed").code == 4
         more = world.run("graph-events", "plan", "--json").data["events"][len(events) :]
