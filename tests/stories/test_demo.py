@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from world import FIXTURES, until
 
@@ -56,8 +57,14 @@ def test_kept_it_says_how_to_look_further_and_that_works(tmp_path: Path) -> None
     assert "checkout" in look.stdout
 
 
-@pytest.mark.parametrize("whole_group", [True, False], ids=["with-its-children", "alone"])
-def test_killed_in_the_middle_the_same_command_finishes(tmp_path: Path, whole_group: bool) -> None:
+def _driver(parent: int) -> int:
+    """The graph-run of the demonstration."""
+    [found] = [each for each in psutil.Process(parent).children() if "graph-run" in each.cmdline()]
+    return found.pid
+
+
+@pytest.mark.parametrize("killed", ["with-its-children", "alone", "its-driver"])
+def test_killed_in_the_middle_the_same_command_finishes(tmp_path: Path, killed: str) -> None:
     with (tmp_path / "first.out").open("wb") as out:
         first = subprocess.Popen(
             [sys.executable, str(FIXTURES / "demo" / "walk.py")],
@@ -72,8 +79,11 @@ def test_killed_in_the_middle_the_same_command_finishes(tmp_path: Path, whole_gr
         lambda: any(list((folder / "shop/.git").glob(branch)) for folder in _folders(tmp_path)) or None,
         "the first subtask has a branch",
     )
-    (os.killpg if whole_group else os.kill)(first.pid, signal.SIGKILL)
-    first.wait(10)
+    if killed == "with-its-children":
+        os.killpg(first.pid, signal.SIGKILL)
+    else:
+        os.kill(first.pid if killed == "alone" else _driver(first.pid), signal.SIGKILL)
+    assert first.wait(10) == (130 if killed == "its-driver" else -signal.SIGKILL)
     done = _run(tmp_path)
     assert done.returncode == 0, done.stdout
     assert "Going on with the demonstration that was interrupted" in done.stdout
