@@ -18,6 +18,8 @@ Value: TypeAlias = str | tuple[str, ...] | Mapping[str, str] | None
 
 _PLAIN: Final = re.compile(r"(?:\.{0,2}/)?[A-Za-z][A-Za-z0-9_./-]*")
 _NOT_PLAIN: Final = frozenset(("yes", "no", "on", "off", "true", "false", "null", "y", "n"))
+# Characters that YAML reads only as an escape (1.2 section 5.1), and those that it takes for the end of a line.
+_UNWRITTEN: Final = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 class Change(NamedTuple):
@@ -154,7 +156,7 @@ def _flow(value: Value) -> str:
 def _scalar(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _NOT_PLAIN:
         return text
-    return json.dumps(text, ensure_ascii=False)
+    return _UNWRITTEN.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def _written_anew(text: str, changes: Sequence[Change]) -> Edited:

@@ -102,7 +102,30 @@ def test_a_shared_node_is_not_changed_for_both_and_the_loss_of_comments_is_told(
     assert "command: x" in done.text
 
 
-@pytest.mark.parametrize("value", ["no", "~", "1.10", "a: b", "#x", "{x}", "ü", '"', "\\", "it's", " x ", "- a", "é\n"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "no",
+        "~",
+        "1.10",
+        "a: b",
+        "#x",
+        "{x}",
+        "ü",
+        '"',
+        "\\",
+        "it's",
+        " x ",
+        "- a",
+        "é\n",
+        "x\x9bé🙂",
+        "\x7f",
+        "a\x85b",
+        "a\u2028b",
+        "\ufeffx",
+        "\ufffe",
+    ],
+)
 def test_any_text_comes_out_as_it_was_given(value: str) -> None:
     done = edit(FILE, [_set("agents", "backend", "command", value=value)])
     assert edit(done.text, [_set("agents", "backend", "command", value=value)]).text == done.text
