@@ -71,8 +71,8 @@ async def merge_heads(context: Context) -> Event:
         case MergeConflict():
             return await _stop_in_conflict(context, named_onto(made, start, integration.onto_name), start)
         case Merged(commit=commit, tree=tree, merged=merged):
-            refs = await context.call(context.worktrees.runtime_refs, context.graph_id)
-            expected = refs.get(branch_ref(context.graph_id, INTEGRATION_SLUG))
+            branches = await context.call(context.worktrees.runtime_branches, context.graph_id)
+            expected = branches.get(branch_ref(context.graph_id, INTEGRATION_SLUG))
             worktree = await context.call(
                 context.worktrees.publish_integration,
                 context.graph_id,
@@ -93,8 +93,8 @@ async def _set_back_branch(context: Context, worktree: Worktree | None, commit: 
     if worktree is None or await context.call(context.worktrees.is_missing, worktree):
         return
     name = branch_ref(context.graph_id, INTEGRATION_SLUG)
-    refs = await context.call(context.worktrees.runtime_refs, context.graph_id)
-    if name not in refs:
+    branches = await context.call(context.worktrees.runtime_branches, context.graph_id)
+    if name not in branches:
         await context.call(context.worktrees.restore_refs, {name: commit})
 
 

@@ -48,16 +48,16 @@ class Standing:
 
 async def look_at_standing(context: Context, runs: Sequence[TaskRun]) -> tuple[Standing, ...]:
     """Sessions, worktrees, branches and verified commits of these subtasks, in their order. Never started: left out."""
-    refs = await context.call(context.worktrees.runtime_refs, context.graph_id)
-    return tuple([await _standing(context, run, refs) for run in runs if run.attempt])
+    branches = await context.call(context.worktrees.runtime_branches, context.graph_id)
+    return tuple([await _standing(context, run, branches) for run in runs if run.attempt])
 
 
-async def _standing(context: Context, run: TaskRun, refs: Mapping[str, CommitId]) -> Standing:
+async def _standing(context: Context, run: TaskRun, branches: Mapping[str, CommitId]) -> Standing:
     liveness: Liveness | None = None
     if run.session is not None:
         liveness = (await context.sessions.look(SessionId(run.session))).liveness
     problems: list[str] = []
-    branch_at = refs.get(branch_ref(context.graph_id, slug(run.id)))
+    branch_at = branches.get(branch_ref(context.graph_id, slug(run.id)))
     place: Literal["intact", "missing", "damaged"] | None = None
     if run.worktree is not None:
         damage = await context.call(context.worktrees.is_intact, run.worktree)
@@ -87,8 +87,11 @@ def _is_gone(context: Context, commit: CommitId) -> bool:
 async def integration_stands(context: Context) -> bool:
     """Whether the recorded integration's branch is at its commit and its worktree is in its place."""
     integration = context.snapshot.summary.integration
-    refs = await context.call(context.worktrees.runtime_refs, context.graph_id)
-    if integration.worktree is None or refs.get(branch_ref(context.graph_id, INTEGRATION_SLUG)) != integration.commit:
+    branches = await context.call(context.worktrees.runtime_branches, context.graph_id)
+    if (
+        integration.worktree is None
+        or branches.get(branch_ref(context.graph_id, INTEGRATION_SLUG)) != integration.commit
+    ):
         return False
     return await context.call(context.worktrees.is_intact, integration.worktree) is None
 

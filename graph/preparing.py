@@ -77,8 +77,8 @@ async def kept_tip(context: Context, run: TaskRun) -> CommitId | None:
     """Where the new worktree of a subtask begins whose old one was removed: its branch. None: at its base."""
     if run.removal is None or run.is_fresh:
         return None
-    refs = await context.call(context.worktrees.runtime_refs, context.graph_id)
-    return refs.get(branch_ref(context.graph_id, slug(run.id)), run.removal.tip)
+    branches = await context.call(context.worktrees.runtime_branches, context.graph_id)
+    return branches.get(branch_ref(context.graph_id, slug(run.id)), run.removal.tip)
 
 
 async def run_setup(context: Context, subtask: SubtaskId) -> Event:

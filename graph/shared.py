@@ -94,7 +94,7 @@ async def settle_refs(context: Context) -> tuple[str, ...]:
     wanted = recorded_refs(context)
     if not wanted:
         return ()
-    found = await context.call(context.worktrees.runtime_refs, context.graph_id)
+    found = await context.call(context.worktrees.runtime_branches, context.graph_id)
     damaged = {}
     for name, commit in wanted.items():
         tip = found.get(name)
