@@ -9,7 +9,6 @@ from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.model import CommitId, SubtaskId, slug
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.sessions.model import Liveness, SessionFacts, SessionId
-from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG, branch_ref
 
 
@@ -68,20 +67,11 @@ async def _standing(context: Context, run: TaskRun, branches: Mapping[str, Commi
         if branch_at is None:
             problems.append(f"branch {run.worktree.branch} is gone")
     if run.verified_commit is not None:
-        lacking = await context.call(_is_gone, context, run.verified_commit)
-        if lacking:
+        if await context.call(context.worktrees.is_gone, run.verified_commit):
             problems.append(f"verified commit {run.verified_commit} is gone")
         elif branch_at is not None and branch_at != run.verified_commit:
             problems.append(f"branch is at {branch_at[:12]}, verified is {run.verified_commit[:12]}")
     return Standing(run.id, run.session, liveness, place, branch_at, tuple(problems))
-
-
-def _is_gone(context: Context, commit: CommitId) -> bool:
-    try:
-        context.worktrees.tree_of(commit)
-    except WorktreeError:
-        return True
-    return False
 
 
 async def integration_stands(context: Context) -> bool:
