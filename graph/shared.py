@@ -94,7 +94,31 @@ async def settle_refs(context: Context) -> tuple[str, ...]:
     wanted = recorded_refs(context)
     if not wanted:
         return ()
-    found = await context.call(context.worktrees.runtime_branches, context.graph_id)
+    return await _set_back(context, wanted, await context.call(context.worktrees.runtime_branches, context.graph_id))
+
+
+async def repair_refs(context: Context, subtask: SubtaskId, found: Mapping[str, CommitId]) -> tuple[str, ...]:
+    """Restore Runtime refs of other finished subtasks; returns the names that `subtask` is to be blamed for.
+
+    `found` is what the Runtime's branches are now. Blame falls on the subtask only when no other one was running.
+    """
+    changed = await _set_back(context, recorded_refs(context), found)
+    if not changed:
+        return ()
+    others = [run.id for run in context.snapshot.runs.values() if run.state == "running" and run.id != subtask]
+    lines = tuple(f"restored: {name}" for name in changed)
+    if others:
+        running = (subtask, *others)
+        context.record(SharedChanged(lines[:100], fingerprint_of(lines, {}), tuple(running[:20])))
+        return ()
+    return changed
+
+
+async def _set_back(context: Context, wanted: Mapping[str, CommitId], found: Mapping[str, CommitId]) -> tuple[str, ...]:
+    """Set back the branches that were deleted or rewritten, their strange tips kept; the names that were changed.
+
+    One that moved forward holds more work and is left: the verified commit is what counts.
+    """
     damaged = {}
     for name, commit in wanted.items():
         tip = found.get(name)
@@ -103,39 +127,6 @@ async def settle_refs(context: Context) -> tuple[str, ...]:
         # No branch can stand at a commit that is gone. What builds on it fails and names it; the rest goes on.
         if await context.call(context.worktrees.is_gone, commit):
             continue
-        # One that moved forward holds more work, and is left.
         if tip is None or len(await context.call(context.worktrees.contains, tip, [commit])):
             damaged[name] = commit
     return await context.call(context.worktrees.restore_refs, damaged) if damaged else ()
-
-
-async def repair_refs(context: Context, subtask: SubtaskId, found: Mapping[str, CommitId]) -> tuple[str, ...]:
-    """Restore Runtime refs of other finished subtasks; returns the names that `subtask` is to be blamed for.
-
-    `found` is what the Runtime's branches are now.
-
-    A branch that moved forward holds more work and is left (the verified commit is what counts); one that was deleted
-    or rewritten is set back, its strange tip kept. Blame falls on the subtask only when no other one was running.
-    """
-    wanted = recorded_refs(context)
-    wrong = {name: commit for name, commit in wanted.items() if found.get(name) != commit}
-    if not wrong:
-        return ()
-    damaged = {}
-    for name, commit in wrong.items():
-        tip = found.get(name)
-        if await context.call(context.worktrees.is_gone, commit):
-            continue
-        if tip is not None and not await context.call(context.worktrees.contains, tip, [commit]):
-            continue
-        damaged[name] = commit
-    if not damaged:
-        return ()
-    changed = await context.call(context.worktrees.restore_refs, damaged)
-    others = [run.id for run in context.snapshot.runs.values() if run.state == "running" and run.id != subtask]
-    lines = tuple(f"restored: {name}" for name in changed)
-    if others and lines:
-        running = (subtask, *others)
-        context.record(SharedChanged(lines[:100], fingerprint_of(lines, {}), tuple(running[:20])))
-        return ()
-    return changed
