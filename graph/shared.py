@@ -37,8 +37,8 @@ async def acceptance(context: Context, fingerprint: str, *, who: str) -> SharedA
 
     Raises: SHARED_STATE_CHANGED when it is another one by now (recorded then), TASK_STATE_CONFLICT when there is none.
     """
-    record_shared(context, await context.call(context.worktrees.shared_state))
     after = await context.call(context.worktrees.shared_state)
+    record_shared(context, after)
     graph, summary = context.graph_id, context.snapshot.summary
     if summary.shared_fingerprint is None or not summary.shared_changes:
         raise GraphError(
@@ -48,8 +48,7 @@ async def acceptance(context: Context, fingerprint: str, *, who: str) -> SharedA
             next=f"coordinate-agents graph-status {graph}",
             facts={"taskId": graph},
         )
-    now = fingerprint_of(differences(json.loads(context.blobs.get(summary.shared_blob or "")), after), after)
-    if fingerprint != now or summary.shared_fingerprint != now:
+    if fingerprint != summary.shared_fingerprint:
         raise GraphError(
             "SHARED_STATE_CHANGED",
             f"{fingerprint} does not name what changed by now: {'; '.join(summary.shared_changes[:5])}"
@@ -59,7 +58,7 @@ async def acceptance(context: Context, fingerprint: str, *, who: str) -> SharedA
             facts={"taskId": graph, "fingerprint": summary.shared_fingerprint},
         )
     blob = context.blobs.put(json.dumps(dict(after), sort_keys=True).encode(), durable=True)
-    return SharedAccepted(now, blob, who)
+    return SharedAccepted(fingerprint, blob, who)
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
