@@ -48,12 +48,10 @@ class Planner:
         Invariant: `until`, where it was given, is still a subtask.
         """
         snapshot, agent_of = self._snapshot, self._agent_of
-        self._tasks: dict[SubtaskId, Task] = snapshot.tasks
-        if agent_of is not None:
-            self._tasks = {
-                name: task if task.agent is not None else replace(task, agent=agent_of(task))
-                for name, task in snapshot.tasks.items()
-            }
+        self._tasks = {
+            name: task if task.agent is not None or agent_of is None else replace(task, agent=agent_of(task))
+            for name, task in snapshot.tasks.items()
+        }
         for subtask in snapshot.tasks:
             self._follow_agent(subtask)
         # Running subtasks that gave their slot back and want one again.
@@ -113,7 +111,7 @@ class Planner:
         """Plan with the agent that a person chose instead of the document's."""
         chosen = self._snapshot.runs[subtask].chosen_agent
         if chosen is not None and self._tasks[subtask].agent != chosen:
-            self._tasks = {**self._tasks, subtask: replace(self._tasks[subtask], agent=chosen)}
+            self._tasks[subtask] = replace(self._tasks[subtask], agent=chosen)
 
     def _are_free(self, needs: Sequence[str]) -> bool:
         taken = Counter(token for each in self._running.values() for token in each.needs)
