@@ -658,6 +658,17 @@ class IntegrationAborted:
     worktree: Worktree | None = None
 
 
+# These are about a worktree; of the integration's they carry its reserved name as the subtask.
+RemovalEvent = (
+    TeardownEnded
+    | DiscardMade
+    | RemovalStarted
+    | WorktreeRemoved
+    | RemovalRefused
+    | BranchDeleted
+    | UndoStarted
+    | Undone
+)
 TaskEvent = (
     TaskClaimed
     | BaseFixed
@@ -689,25 +700,7 @@ TaskEvent = (
     | TaskTold
     | TaskHeld
     | TaskReleased
-    | TeardownEnded
-    | DiscardMade
-    | RemovalStarted
-    | WorktreeRemoved
-    | RemovalRefused
-    | BranchDeleted
-    | UndoStarted
-    | Undone
-)
-# These are about a worktree; of the integration's they carry its reserved name as the subtask.
-RemovalEvent = (
-    TeardownEnded
-    | DiscardMade
-    | RemovalStarted
-    | WorktreeRemoved
-    | RemovalRefused
-    | BranchDeleted
-    | UndoStarted
-    | Undone
+    | RemovalEvent
 )
 IntegrationEvent = (
     IntegrationStarted
@@ -733,7 +726,9 @@ GraphEvent = (
     | GraphAmended
     | GraphForgotten
 )
-Event = TaskEvent | IntegrationEvent | GraphEvent
+# What these say is folded into the summary of the graph.
+SummaryEvent = IntegrationEvent | GraphEvent
+Event = TaskEvent | SummaryEvent
 
 _CLASSES: Final[Mapping[str, type[Any]]] = {cls.__name__: cls for cls in Event.__args__}
 

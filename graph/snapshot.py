@@ -53,6 +53,7 @@ from coordinate_agents.graph.events import (
     SharedAccepted,
     SharedChanged,
     SharedRecorded,
+    SummaryEvent,
     TaskClaimed,
     TaskHeld,
     TaskJudged,
@@ -156,27 +157,7 @@ class Snapshot:
         match event:
             case GraphAmended():
                 raise ValueError(f"revision {event.revision} comes with its document: amend()")
-            case (
-                GraphCreated()
-                | GraphForgotten()
-                | DriveStarted()
-                | DriveEnded()
-                | SharedRecorded()
-                | SharedChanged()
-                | SharedAccepted()
-                | ResolutionRecorded()
-                | ReviewOpened()
-                | ReviewDecided()
-                | BranchDelivered()
-                | IntegrationStarted()
-                | IntegrationConflicted()
-                | IntegrationMerged()
-                | IntegrationCommandStarting()
-                | IntegrationJudged()
-                | IntegrationFailed()
-                | IntegrationAborting()
-                | IntegrationAborted()
-            ):
+            case _ if isinstance(event, SummaryEvent):
                 self.summary = _fold_summary(self.summary, event, time)
                 return self.summary
             case _ if isinstance(event, RemovalEvent) and event.subtask == INTEGRATION_SLUG:
