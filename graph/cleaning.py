@@ -27,7 +27,6 @@ from coordinate_agents.graph.removal import (
     kept_files,
     refused_item,
     unfinished,
-    with_branch,
 )
 from coordinate_agents.graph.runs import Integration, Removal, TaskRun
 from coordinate_agents.graph.undoing import undo
@@ -170,7 +169,7 @@ async def _finish_undo(context: Context, plan: Plan, subtask: SubtaskId, removal
 
 async def _act(context: Context, plan: Plan, subtask: SubtaskId, request: RemovalRequest, contents: Contents) -> Item:
     worktree = request.worktree
-    context.record(RemovalStarted(subtask, _commit(request.discarded), plan.who))
+    context.record(RemovalStarted(subtask, request.discarded, plan.who))
     crash_point("removal.intended")
     result = await context.call(context.worktrees.remove, request)
     # A crash here leaves a worktree that is gone and a record that knows it is on the way out.
@@ -181,9 +180,7 @@ async def _act(context: Context, plan: Plan, subtask: SubtaskId, request: Remova
                 context.record(RemovalRefused(subtask, refused.reason, refused.message))
             return refused_item(context.graph_id, subtask, worktree, refused)
         case Removed() as gone:
-            kept = tuple(CommitId(commit) for commit in gone.kept)
-            tip = _commit(gone.tip)
-            context.record(WorktreeRemoved(subtask, tip, kept, gone.bytes, gone.was_missing))
+            context.record(WorktreeRemoved(subtask, gone.tip, gone.kept, gone.bytes, gone.was_missing))
             return Item(
                 subtask,
                 "absent" if gone.was_missing and not contents.extra else "removed",
@@ -194,8 +191,8 @@ async def _act(context: Context, plan: Plan, subtask: SubtaskId, request: Remova
                 bytes=gone.bytes,
                 files=contents.extra,
                 count=len(contents.extra),
-                pinned=kept,
-                discard=_commit(request.discarded),
+                pinned=gone.kept,
+                discard=request.discarded,
             )
 
 
@@ -205,7 +202,7 @@ async def _set_aside(
     """The commit that holds everything, recorded; None when there is nothing beside its head."""
     if contents.is_missing:
         return _owner(context, subtask).discard
-    commit = _commit(await context.call(context.worktrees.set_aside, request))
+    commit = await context.call(context.worktrees.set_aside, request)
     if commit is not None:
         context.record(DiscardMade(subtask, commit, plan.who))
         crash_point("removal.set-aside")
@@ -278,9 +275,9 @@ async def _delete_branch(context: Context, plan: Plan, subtask: SubtaskId, item:
     if gone is None:
         return item
     if isinstance(gone, Refused):
-        return with_branch(item, gone=False, why=gone)
-    context.record(BranchDeleted(subtask, branch_name(context.graph_id, name), CommitId(gone.tip), plan.who))
-    return with_branch(item, gone=True, why=None)
+        return replace(item, outcome="refused", reason=gone.reason, message=gone.message, next=gone.next)
+    context.record(BranchDeleted(subtask, branch_name(context.graph_id, name), gone.tip, plan.who))
+    return replace(item, branch_gone=True)
 
 
 async def _remove_left_checks(context: Context, plan: Plan) -> list[Item]:
@@ -311,7 +308,3 @@ def _request(context: Context, subtask: SubtaskId, owner: TaskRun | Integration,
         baseline=owner.baseline,
         copies=context.config.copy,
     )
-
-
-def _commit(commit: str | None) -> CommitId | None:
-    return CommitId(commit) if commit is not None else None

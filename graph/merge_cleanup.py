@@ -13,7 +13,7 @@ from coordinate_agents.graph.events import ConflictWorktreeRemoved
 from coordinate_agents.graph.model import SubtaskId, slug
 from coordinate_agents.graph.removal import Item, Outcome
 from coordinate_agents.worktrees.errors import WorktreeError
-from coordinate_agents.worktrees.model import RESOLVE_PREFIX, CommitId, Refused, RemovalRequest, Worktree, branch_name
+from coordinate_agents.worktrees.model import RESOLVE_PREFIX, Refused, RemovalRequest, Worktree, branch_name
 
 REASON = "merge-by-hand"
 
@@ -52,7 +52,7 @@ async def _delete_branch(context: Context, subtask: SubtaskId, who: str) -> bool
     gone = await context.call(context.worktrees.delete_branch, context.graph_id, RESOLVE_PREFIX + slug(subtask))
     if gone is None or isinstance(gone, Refused):
         return False
-    context.record(ConflictWorktreeRemoved(subtask, CommitId(gone.tip), who=who))
+    context.record(ConflictWorktreeRemoved(subtask, gone.tip, who=who))
     return True
 
 

@@ -5,7 +5,7 @@ too, and again in the act. Added here: what the configuration's `keep` protects,
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from coordinate_agents.graph.model import SubtaskId
@@ -133,10 +133,3 @@ def discard_preview(graph: str, subtask: SubtaskId, worktree: Worktree, contents
         count=len(held),
         token=contents.fingerprint,
     )
-
-
-def with_branch(item: Item, *, gone: bool, why: Refused | None) -> Item:
-    """The item after its branch was asked to go."""
-    if why is not None:
-        return replace(item, outcome="refused", reason=why.reason, message=why.message, next=why.next)
-    return replace(item, branch_gone=gone)
