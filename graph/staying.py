@@ -29,6 +29,19 @@ def can_take_turn(facts: SessionFacts) -> bool:
     return facts.liveness == "live" and facts.record is not None and facts.record.state != "closing"
 
 
+async def close_any(context: Context, session: str) -> tuple[str, ...]:
+    """Close a Session; returns survivors. One that was only meant to start, before its driver died, is none to close.
+
+    Raises: SessionError SESSION_CLOSE_FAILED when its host is silent.
+    """
+    try:
+        return await context.sessions.close(SessionId(session))
+    except SessionError as error:
+        if error.code == "SESSION_NOT_FOUND":
+            return ()
+        raise
+
+
 async def close_open(context: Context, subtask: SubtaskId, reason: str) -> tuple[str, ...]:
     """Close the subtask's Session that stayed open; returns survivors. Nothing when there is none.
 
@@ -37,12 +50,7 @@ async def close_open(context: Context, subtask: SubtaskId, reason: str) -> tuple
     session = context.run(subtask).open_session
     if session is None:
         return ()
-    try:
-        survivors = await context.sessions.close(SessionId(session))
-    except SessionError as error:
-        if error.code != "SESSION_NOT_FOUND":
-            raise
-        survivors = ()
+    survivors = await close_any(context, session)
     crash_point("stay.closed")
     if context.run(subtask).open_session == session:
         context.record(SessionClosed(subtask, session, reason, survivors[:20]))
