@@ -5,7 +5,6 @@ the worktree: what it was to take down may still use it. A terminal that a perso
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.custody import run_command
@@ -46,8 +45,9 @@ async def make_quiet(
     survivors = await _close(context, owner) if isinstance(owner, TaskRun) else ()
     if not survivors:
         return None
-    refused = Refused("in-use", f"processes of its Session live on: {', '.join(survivors[:5])}", "")
-    return replace(refused_item(context.graph_id, subtask, worktree, refused), next=f"kill {survivors[0].split()[0]}")
+    said = f"processes of its Session live on: {', '.join(survivors[:5])}"
+    refused = Refused("in-use", said, f"kill {survivors[0].split()[0]}")
+    return refused_item(context.graph_id, subtask, worktree, refused)
 
 
 async def _teardown(
@@ -62,8 +62,9 @@ async def _teardown(
             continue
         how = f"exit code {end.exit_code}" if end.cause == "exit" else end.cause
         said = f"teardown command {' '.join(command.run)} ended with {how}; its output is in {end.log_path}"
-        item = refused_item(context.graph_id, subtask, worktree, Refused("foreign", said, ""), reason="teardown")
-        return replace(item, next=f"coordinate-agents graph-cleanup {context.graph_id} --discard {subtask}")
+        following = f"coordinate-agents graph-cleanup {context.graph_id} --discard {subtask}"
+        refused = Refused("foreign", said, following)
+        return refused_item(context.graph_id, subtask, worktree, refused, reason="teardown")
     return None
 
 
