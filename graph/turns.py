@@ -129,15 +129,8 @@ async def _with_conversation(context: Context, run: TaskRun, agent: ResolvedAgen
     """The run with the conversation that the process named as it ended, where nobody knew it before."""
     if run.external_session is not None or run.open_session is None or facts.record is None or not facts.record.end:
         return run
-    reading = await context.call(
-        context.agents.reading,
-        agent,
-        SessionId(run.open_session),
-        marker=run.marker or "",
-        tail=facts.record.end.tail,
-        has_failed=False,
-        now=context.clock.now(),
-    )
+    stayed = replace(run, session=run.open_session)
+    reading = await context.call(_reading, context, stayed, agent, facts.record.end.tail, has_failed=False)
     return replace(run, external_session=reading.external_session)
 
 
