@@ -164,7 +164,7 @@ def _failed(known: Known, run: TaskRun, depth: int) -> Iterator[Fact]:
     text = f"FAILED, attempt {run.attempt}: {code}{run.reason or 'no reason was given'}"
     yield Fact(depth, run.id, text, following, ended)
     inspect = f"{PROGRAM} graph-inspect {graph} {run.id} --part failure"
-    begun = max((last[each].seq for each in ("VerificationStarted",) if each in last), default=0)
+    begun = last["VerificationStarted"].seq if "VerificationStarted" in last else 0
     if ended is not None and ended.type == "TaskJudged":
         for check in run.evidence.checks if run.evidence else ():
             if check.outcome not in ("passed", "not-run"):
