@@ -1,4 +1,4 @@
-"""Builds the bytes of an index of version 2 with its cache of trees, as `git read-tree` leaves it. Pure.
+"""Builds the bytes of an index of version 2 with its cache of trees, as `git read-tree` leaves it, and reads one. Pure.
 
 Source: gitformat-index(5). Times, inode and size are those of files that were just written, so git's next look at the
 worktree reads none of them; the cache of trees saves the next commit from making every tree again.
@@ -8,19 +8,31 @@ import hashlib
 import os
 import struct
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 _HEADER: Final = struct.Struct(">4sII")
+# Times, device, inode, mode, owners, size; then come the object id, the flags and the path.
 _STAT: Final = struct.Struct(">10I")
+_FLAGS: Final = struct.Struct(">H")
 _LOW: Final = 0xFFFFFFFF
 _MAX_NAME: Final = 0xFFF
 _BILLION: Final = 1_000_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One file as git wrote it: change and modification time, inode (low bits), size; None when only content counts."""
+
+    mode: str
+    oid: str
+    seen: tuple[int, int, int, int] | None
+
+
 def entry_tail(path: bytes, oid: bytes) -> bytes:
     """What follows the stat data of an entry: id, flags, path, and 1 to 8 NULs up to a multiple of eight."""
-    length = _STAT.size + len(oid) + 2 + len(path)
-    flags = min(len(path), _MAX_NAME).to_bytes(2, "big")
+    length = _STAT.size + len(oid) + _FLAGS.size + len(path)
+    flags = _FLAGS.pack(min(len(path), _MAX_NAME))
     return oid + flags + path + b"\0" * (8 - length % 8)
 
 
@@ -56,3 +68,28 @@ def index_of(entries: Iterable[bytes], tree: bytes, *, id_size: int) -> bytes:
     extension = b"\0" + tree
     body = b"".join([_HEADER.pack(b"DIRC", 2, len(made)), *made, b"TREE", len(extension).to_bytes(4, "big"), extension])
     return body + hashlib.new("sha1" if id_size == 20 else "sha256", body, usedforsecurity=False).digest()
+
+
+def parse_index(data: bytes, done_ns: int, *, id_size: int) -> dict[bytes, Written] | None:
+    """The entries of an index of version 2; None for any other, or one with flags."""
+    if len(data) < _HEADER.size:
+        return None
+    signature, version, count = _HEADER.unpack_from(data)
+    if (signature, version) != (b"DIRC", 2):
+        return None
+    found: dict[bytes, Written] = {}
+    at = _HEADER.size
+    flags_at = _STAT.size + id_size
+    for _ in range(count):
+        c_s, c_ns, m_s, m_ns, _, inode, mode, _, _, size = _STAT.unpack_from(data, at)
+        (flags,) = _FLAGS.unpack_from(data, at + flags_at)
+        start = at + flags_at + _FLAGS.size
+        end = data.index(b"\0", start)
+        if flags & 0xF000:
+            return None
+        changed = c_s * _BILLION + c_ns
+        seen = (changed, m_s * _BILLION + m_ns, inode, size) if changed < done_ns else None
+        oid = data[at + _STAT.size : at + flags_at].hex()
+        found[data[start:end]] = Written(f"{mode:06o}", oid, seen)
+        at += (end - at + 8) & ~7  # entries are padded with 1 to 8 NULs
+    return found

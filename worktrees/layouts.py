@@ -5,7 +5,6 @@ in the worktree, so nobody's later index or settings are in it. It decides nothi
 """
 
 import stat
-import struct
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -15,19 +14,6 @@ from typing import Final
 from coordinate_agents.worktrees.model import CommitId, Worktree
 
 MAX_REMEMBERED_BYTES: Final = 64 << 20
-_HEADER: Final = struct.Struct(">4sII")
-# Times, device, inode, mode, owners, size; then come the object id, the flags and the path.
-_STAT: Final = struct.Struct(">10I")
-_FLAGS: Final = struct.Struct(">H")
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """One file as git wrote it: change and modification time, inode (low bits), size; None when only content counts."""
-
-    mode: str
-    oid: str
-    seen: tuple[int, int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,31 +50,6 @@ class Layouts:
     def get(self, worktree: Worktree) -> Layout | None:
         with self._lock:
             return self._known.get(_key(worktree))
-
-
-def parse_index(data: bytes, done_ns: int, *, id_size: int) -> dict[bytes, Written] | None:
-    """The entries of an index of version 2; None for any other, or one with flags. Source: gitformat-index(5)."""
-    if len(data) < _HEADER.size:
-        return None
-    signature, version, count = _HEADER.unpack_from(data)
-    if (signature, version) != (b"DIRC", 2):
-        return None
-    found: dict[bytes, Written] = {}
-    at = _HEADER.size
-    flags_at = _STAT.size + id_size
-    for _ in range(count):
-        c_s, c_ns, m_s, m_ns, _, inode, mode, _, _, size = _STAT.unpack_from(data, at)
-        (flags,) = _FLAGS.unpack_from(data, at + flags_at)
-        start = at + flags_at + _FLAGS.size
-        end = data.index(b"\0", start)
-        if flags & 0xF000:
-            return None
-        changed = c_s * 1_000_000_000 + c_ns
-        seen = (changed, m_s * 1_000_000_000 + m_ns, inode, size) if changed < done_ns else None
-        oid = data[at + _STAT.size : at + flags_at].hex()
-        found[data[start:end]] = Written(f"{mode:06o}", oid, seen)
-        at += (end - at + 8) & ~7  # entries are padded with 1 to 8 NULs
-    return found
 
 
 def _key(worktree: Worktree) -> tuple[str, str]:

@@ -14,8 +14,9 @@ from typing import Final
 
 from coordinate_agents.worktrees.files import read_regular
 from coordinate_agents.worktrees.frozen import Frozen
+from coordinate_agents.worktrees.index_file import Written, parse_index
 from coordinate_agents.worktrees.judge import Judge
-from coordinate_agents.worktrees.layouts import Layout, Written, parse_index
+from coordinate_agents.worktrees.layouts import Layout
 from coordinate_agents.worktrees.model import CommitId, Worktree
 from coordinate_agents.worktrees.tree_objects import GITLINK_MODE
 

@@ -11,8 +11,8 @@ from repos import commit_file, git
 
 from coordinate_agents.worktrees import untouched
 from coordinate_agents.worktrees.examine import examine
+from coordinate_agents.worktrees.index_file import parse_index
 from coordinate_agents.worktrees.judge import Judge
-from coordinate_agents.worktrees.layouts import parse_index
 from coordinate_agents.worktrees.model import ExamineRequest, RefSnapshot, Worktree
 from coordinate_agents.worktrees.worktrees import GitWorktrees
 
