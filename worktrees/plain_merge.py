@@ -17,6 +17,7 @@ from coordinate_agents.worktrees.tree_objects import (
     Tree,
     TreeChange,
     TreeReader,
+    tree_bytes,
 )
 
 _REGULAR: Final = ("100644", "100755")
@@ -119,11 +120,3 @@ class _Merge:
                     raise TooLargeError
                 merged[name] = (TREE_MODE, self.of(before, mine[1], entry[1]))
         return self._write(tree_bytes(merged))
-
-
-def tree_bytes(entries: Tree) -> bytes:
-    """The object of these entries, in git's order."""
-    ordered = sorted(entries.items(), key=lambda item: item[0] + b"/" if item[1][0] == TREE_MODE else item[0])
-    return b"".join(
-        b"%s %s\0%s" % (mode.lstrip("0").encode(), name, bytes.fromhex(oid)) for name, (mode, oid) in ordered
-    )

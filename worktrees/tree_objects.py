@@ -191,7 +191,7 @@ def parse_tree(data: bytes, oid_size: int) -> Tree:
         end = data.find(b"\0", at)
         mode_text, _, name = data[at:end].partition(b" ")
         mode = _MODES.get(mode_text)
-        sorts_as = name + b"/" if mode == TREE_MODE else name
+        sorts_as = _sort_key(name, mode)
         oid = data[end + 1 : end + 1 + oid_size]
         is_strange = end < 0 or mode is None or b"/" in name or name.lower() in _NO_NAMES or len(oid) != oid_size
         if is_strange or mode is None or sorts_as <= last or name in entries or len(entries) >= _MAX_ENTRIES:
@@ -199,6 +199,19 @@ def parse_tree(data: bytes, oid_size: int) -> Tree:
         entries[name] = (mode, oid.hex())
         at, last = end + 1 + oid_size, sorts_as
     return entries
+
+
+def tree_bytes(entries: Tree) -> bytes:
+    """The object of these entries, in git's order: what `parse_tree` reads."""
+    ordered = sorted(entries.items(), key=lambda item: _sort_key(item[0], item[1][0]))
+    return b"".join(
+        b"%s %s\0%s" % (mode.lstrip("0").encode(), name, bytes.fromhex(oid)) for name, (mode, oid) in ordered
+    )
+
+
+def _sort_key(name: bytes, mode: str | None) -> bytes:
+    """Git sorts a folder as if its name ended in a slash."""
+    return name + b"/" if mode == TREE_MODE else name
 
 
 def loose_paths(objects: str, oids: Iterable[str]) -> list[str] | None:
