@@ -5,10 +5,11 @@ sides add files, or change files in place that the other side leaves alone; noth
 deletion), no kind of file changes, no submodule, no file where the other side has a folder.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Final
 
-from coordinate_agents.worktrees.commit_objects import Commit, CommitReader
+from coordinate_agents.worktrees.commit_objects import CommitReader
+from coordinate_agents.worktrees.history import History
 from coordinate_agents.worktrees.model import CommitId
 from coordinate_agents.worktrees.tree_objects import (
     GITLINK_MODE,
@@ -53,24 +54,12 @@ def merge_base(commits: CommitReader, ours: CommitId, theirs: CommitId, *, above
     between = commits.between(above, [ours, theirs])
     if between is None:
         return None
-    known = {commit.id: commit for commit in between}
-    common = _ancestors(known, ours) & _ancestors(known, theirs)
+    history = History(above, {commit.id: commit for commit in between})
+    common = history.ancestors([ours]) & history.ancestors([theirs])
     # Best are those that no other common one contains. What `above` contains is contained by all of them.
-    below = {parent for oid in common if oid in known for parent in known[oid].parents}
+    below = {parent for oid in common if oid in history.commits for parent in history.commits[oid].parents}
     best = {oid for oid in common if oid not in below}
     return best.pop() if len(best) == 1 else None
-
-
-def _ancestors(known: Mapping[CommitId, Commit], start: CommitId) -> set[CommitId]:
-    """The commit, its ancestors among the known ones, and where they end."""
-    found: set[CommitId] = set()
-    todo = [start]
-    while todo:
-        oid = todo.pop()
-        if oid not in found:
-            found.add(oid)
-            todo += known[oid].parents if oid in known else ()
-    return found
 
 
 def _are_apart(ours: Collection[TreeChange], theirs: Collection[TreeChange]) -> bool:
