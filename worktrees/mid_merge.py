@@ -9,7 +9,6 @@ that was cut short is undone and done again. From "ready" on somebody may work t
 """
 
 import contextlib
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,7 +144,7 @@ def _name_sides(worktree: Worktree, paths: Sequence[str], names: dict[CommitId, 
     """Write subtasks' names beside the commit ids that git puts after the markers of the two sides."""
     for path in paths:
         file = Path(worktree.path, path)
-        data = _plain(file)
+        data = read_regular(file, _MAX_MARKED_BYTES)
         if data is None:
             continue
         for marker in (b"<<<<<<<", b">>>>>>>"):
@@ -154,17 +153,6 @@ def _name_sides(worktree: Worktree, paths: Sequence[str], names: dict[CommitId, 
                 data = data.replace(b"%s %s" % (marker, commit.encode()), b"%s %s" % (marker, named))
         with contextlib.suppress(OSError):
             file.write_bytes(data)
-
-
-def _plain(file: Path) -> bytes | None:
-    """The content of a regular file below the limit; None for a link, a folder, or one that is not there."""
-    try:
-        found = file.lstat()
-    except OSError:
-        return None
-    if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_MARKED_BYTES:
-        return None
-    return read_regular(file, _MAX_MARKED_BYTES)
 
 
 def _message(scene: Scene, conflict: MergeConflict) -> str:
