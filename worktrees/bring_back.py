@@ -17,7 +17,14 @@ from coordinate_agents.worktrees.diff import raw_changes
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.layout import install_index
-from coordinate_agents.worktrees.model import BringBackRequest, BroughtBack, CommitId, Worktree, branch_ref
+from coordinate_agents.worktrees.model import (
+    BringBackRequest,
+    BroughtBack,
+    CommitId,
+    Worktree,
+    branch_name,
+    branch_ref,
+)
 from coordinate_agents.worktrees.ownership import admin_dir
 from coordinate_agents.worktrees.position import read_position
 from coordinate_agents.worktrees.refs import read_ref
@@ -35,7 +42,7 @@ def bring_back(judge: Judge, request: BringBackRequest, *, root: str, frozen: st
     wanted = (held.tip or held.head) if held is not None else request.tip
     tip = read_ref(judge.facts.common_dir, branch_ref(request.graph, request.slug))
     if held is not None and tip is not None and tip != wanted:
-        branch = f"coordinate-agents/{request.graph}/{request.slug}"
+        branch = branch_name(request.graph, request.slug)
         raise WorktreeError(
             "WORKTREE_CONFLICT",
             f"Branch {branch} moved from {wanted} to {tip} since its worktree was set aside.",

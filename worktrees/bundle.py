@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from coordinate_agents.worktrees.judge import Judge
-from coordinate_agents.worktrees.model import BRANCH_PREFIX, PIN_PREFIX, CommitId
-from coordinate_agents.worktrees.refs import TIPS_SLUG, read_refs
+from coordinate_agents.worktrees.model import CommitId
+from coordinate_agents.worktrees.refs import runtime_refs
 
 MAX_PATCH_BYTES: Final = 64 << 20
 _TIMEOUT_S: Final = 300.0
@@ -17,9 +17,7 @@ def bundle(judge: Judge, graph: str, base: CommitId, path: str) -> bool:
 
     Whoever has base can fetch from it. Pins of the user's own refs are left out: they are not the graph's work.
     """
-    tips = f"{PIN_PREFIX}/{graph}/{TIPS_SLUG}/"
-    found = read_refs(judge.facts.common_dir, [f"{PIN_PREFIX}/{graph}", f"{BRANCH_PREFIX}/{graph}"])
-    names = [name for name, oid in found.items() if not name.startswith(tips) and oid != base]
+    names = [name for name, oid in runtime_refs(judge, graph).items() if oid != base]
     if not names:
         return False
     # Beside its place first: git would write through a link that stands there.

@@ -321,7 +321,7 @@ class Judge:
 
 
 def quote_path(path: str) -> str:
-    """A path as git reads it in lists of object folders: C-quoted, so that colons and newlines are safe."""
+    """A path as git reads it in lists of object folders and of files: C-quoted, so colons and newlines are safe."""
     escaped = (
         path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
     )

@@ -23,11 +23,18 @@ from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.layout import install_index, lay_out
 from coordinate_agents.worktrees.lock import creation_lock
 from coordinate_agents.worktrees.merge import merge_trees
-from coordinate_agents.worktrees.model import INTEGRATION_SLUG, CommitId, MergeConflict, RepositoryFacts, Worktree
+from coordinate_agents.worktrees.model import (
+    INTEGRATION_SLUG,
+    CommitId,
+    MergeConflict,
+    RepositoryFacts,
+    Worktree,
+    branch_ref,
+)
 from coordinate_agents.worktrees.ownership import Record
 from coordinate_agents.worktrees.position import locate
 from coordinate_agents.worktrees.refs import read_ref
-from coordinate_agents.worktrees.register import Place, worktree_path
+from coordinate_agents.worktrees.register import Place
 from coordinate_agents.worktrees.resolutions import parents_of
 from coordinate_agents.worktrees.rules import lines_file, rules_of
 
@@ -69,11 +76,11 @@ def open_merge(
     # The branch may outlive worktree and record: a pin tells the next call that its tip is known.
     pins.pin(judge, graph, slug, kind="base", commit=conflict.ours)
     if slug == INTEGRATION_SLUG:
-        tip = read_ref(judge.facts.common_dir, Place(graph, slug, "").ref)
+        tip = read_ref(judge.facts.common_dir, branch_ref(graph, slug))
         worktree = creation.publish_integration(judge, graph, conflict.ours, expected=tip, root=root, frozen=frozen)
     else:
         worktree = creation.create(judge, graph, slug, conflict.ours, root=root, frozen=frozen)
-    place = Place(graph, slug, worktree_path(judge.facts, root, graph, slug))
+    place = Place(graph, slug, worktree.path)
     with creation_lock(judge.facts.state_dir, graph, slug):
         _begin(judge, place, worktree, scene_of(judge, base, conflict.ours, conflict.theirs), conflict, frozen=frozen)
     return worktree

@@ -21,7 +21,7 @@ from coordinate_agents.worktrees.contents import Seen, held_files, look, mode_of
 from coordinate_agents.worktrees.dirty import is_below
 from coordinate_agents.worktrees.durable import secure, sync_ref
 from coordinate_agents.worktrees.errors import WorktreeError
-from coordinate_agents.worktrees.judge import Judge
+from coordinate_agents.worktrees.judge import Judge, quote_path
 from coordinate_agents.worktrees.merge import write_commit
 from coordinate_agents.worktrees.model import PIN_PREFIX, CommitId, Refused, RemovalRequest
 from coordinate_agents.worktrees.ownership import admin_dir
@@ -32,7 +32,6 @@ from coordinate_agents.worktrees.refs import read_refs
 MAX_BYTES: Final = 1 << 30
 _TIMEOUT_S: Final = 900.0
 _STATE: Final = "Worktree-State: "
-_QUOTED: Final = {ord("\\"): "\\\\", ord('"'): '\\"', ord("\n"): "\\n", ord("\t"): "\\t", ord("\r"): "\\r"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +151,7 @@ def _hash(judge: Judge, at: str, paths: Sequence[str], *, write: bool) -> dict[s
     """Ids of the files' bytes as they are; git reads them one by one."""
     if not paths:
         return {}
-    stdin = "".join(f'"{path.translate(_QUOTED)}"\n' for path in paths).encode("utf-8", "surrogateescape")
+    stdin = "".join(f"{quote_path(path)}\n" for path in paths).encode("utf-8", "surrogateescape")
     args = ["hash-object", "-t", "blob", "--no-filters", "--stdin-paths", *(["-w"] if write else [])]
     result = judge.git(*args, stdin=stdin, work_tree=at, write_objects=write, timeout_s=_TIMEOUT_S, max_bytes=256 << 20)
     return dict(zip(paths, result.lines(), strict=True))
