@@ -9,7 +9,7 @@ from typing import Final
 
 from coordinate_agents.worktrees import ownership, pins, refusals
 from coordinate_agents.worktrees.contained import containing
-from coordinate_agents.worktrees.durable import secure
+from coordinate_agents.worktrees.durable import pinned_tips, secure
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import (
@@ -23,7 +23,7 @@ from coordinate_agents.worktrees.model import (
     branch_ref,
 )
 from coordinate_agents.worktrees.reffiles import reflog_commits
-from coordinate_agents.worktrees.refs import TIPS_SLUG, RefChange, change_refs, read_ref, read_refs, snapshot
+from coordinate_agents.worktrees.refs import RefChange, change_refs, read_ref, read_refs, snapshot
 from coordinate_agents.worktrees.reuse import checked_out_in
 
 _NO_REGISTRATION: Final = ""
@@ -52,8 +52,7 @@ def delete_branch(judge: Judge, graph: str, slug: str, *, is_result: bool = Fals
     held_by = containing(judge, tip, read_refs(judge.facts.common_dir, [f"{PIN_PREFIX}/{graph}/{slug}"]))
     if not held_by:
         raise WorktreeError("INTERNAL_ERROR", f"Branch {branch} at {tip} was not pinned.", kept=f"branch {branch}")
-    known = read_refs(judge.facts.common_dir, [f"{PIN_PREFIX}/{graph}/{TIPS_SLUG}"])
-    secure(judge, [oid for oid in known.values() if judge.commit(oid)], tip)
+    secure(judge, pinned_tips(judge, graph), tip)
     change_refs(judge, [RefChange(name, None, tip)])
     return BranchGone(branch, tip, held_by[0])
 

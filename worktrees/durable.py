@@ -31,14 +31,19 @@ def pin_verified(judge: Judge, graph: str, slug: str, commit: CommitId) -> str:
     Raises: EVIDENCE_REJECTED when an object of the commit is missing.
     """
     record = read_record(judge.facts, graph, slug)
-    tips = read_refs(judge.facts.common_dir, [f"{PIN_PREFIX}/{graph}/{TIPS_SLUG}"])
-    known = [record.worktree.base] if record is not None else [oid for oid in tips.values() if judge.commit(oid)]
+    known = [record.worktree.base] if record is not None else pinned_tips(judge, graph)
     secure(judge, known, commit)
     crash_point("pin.secured")
     name = pin(judge, graph, slug, kind="verified", commit=commit)
     crash_point("pin.made")
     sync_ref(judge, name)
     return name
+
+
+def pinned_tips(judge: Judge, graph: str) -> list[CommitId]:
+    """The commits of the user's refs as they were pinned: what was there before the graph, and is on the disk."""
+    tips = read_refs(judge.facts.common_dir, [f"{PIN_PREFIX}/{graph}/{TIPS_SLUG}"])
+    return [oid for oid in tips.values() if judge.commit(oid)]
 
 
 def sync_ref(judge: Judge, name: str) -> None:
