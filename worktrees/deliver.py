@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from coordinate_agents.worktrees import reffiles
+from coordinate_agents.worktrees import ownership, reffiles
 from coordinate_agents.worktrees.base import contains
 from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.errors import WorktreeError
@@ -141,13 +141,8 @@ def _holder(facts: RepositoryFacts, name: str) -> str | None:
     git_dir = checked_out_in(facts, name, "")
     if git_dir is not None:
         return _checkout(facts, Path(git_dir))
-    common = Path(facts.common_dir)
-    try:
-        admins = [Path(entry.path) for entry in os.scandir(common / "worktrees")]
-    except OSError:
-        admins = []
     short = name.removeprefix(_HEADS)
-    for admin in (common, *admins):
+    for admin in (Path(facts.common_dir), *ownership.admin_dirs(facts)):
         said = [line for file in _IN_PROGRESS for line in (reffiles.read_small(admin / file) or "").splitlines()]
         if name in said or short in said:
             return _checkout(facts, admin)

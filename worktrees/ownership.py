@@ -56,6 +56,15 @@ def admin_dir(facts: RepositoryFacts, worktree: Worktree) -> str:
     return f"{facts.common_dir}/worktrees/{worktree.admin_name}".rstrip("/")
 
 
+def admin_dirs(facts: RepositoryFacts) -> list[Path]:
+    """The admin folders of all linked worktrees, the user's own too, by name; empty when they cannot be listed."""
+    top = Path(facts.common_dir, "worktrees")
+    try:
+        return [top / name for name in sorted(os.listdir(top))]  # noqa: PTH208 (names alone)
+    except OSError:
+        return []
+
+
 def is_intact(facts: RepositoryFacts, worktree: Worktree) -> str | None:
     """None when everything agrees; else what is wrong, for people. No git call."""
     path = worktree.path
@@ -155,12 +164,7 @@ def registered_admin(facts: RepositoryFacts, worktree: Worktree) -> str | None:
 
 def find_admin(facts: RepositoryFacts, nonce: str) -> str | None:
     """Name of the admin folder that is locked with this nonce: how a half-made worktree is found."""
-    try:
-        names = sorted(entry.name for entry in os.scandir(Path(facts.common_dir, "worktrees")))
-    except OSError:
-        return None
-    wanted = lock_reason(nonce)
-    return next((n for n in names if _line(Path(facts.common_dir, "worktrees", n, "locked")) == wanted), None)
+    return next((admin.name for admin in admin_dirs(facts) if is_locked_with(str(admin), nonce)), None)
 
 
 def remove_registration(facts: RepositoryFacts, worktree: Worktree) -> bool:

@@ -216,13 +216,9 @@ def _in_the_way(judge: Judge, commit: CommitId, untracked: Sequence[str]) -> lis
 
 def checked_out_in(facts: RepositoryFacts, ref: str, own_admin: str) -> str | None:
     """The git dir of a checkout whose HEAD is on the branch, other than our own worktree."""
-    common = Path(facts.common_dir)
-    try:
-        admins = [Path(entry.path) for entry in os.scandir(common / "worktrees") if entry.name != own_admin]
-    except OSError:
-        admins = []
+    admins = [admin for admin in ownership.admin_dirs(facts) if admin.name != own_admin]
     wanted = os.fsencode(f"ref: {ref}")
-    for git_dir in (common, *admins):
+    for git_dir in (Path(facts.common_dir), *admins):
         if (read_regular(git_dir / "HEAD", 4096) or b"").strip() == wanted:
             return str(git_dir)
     return None
