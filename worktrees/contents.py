@@ -18,6 +18,7 @@ from coordinate_agents.worktrees import ownership, refusals
 from coordinate_agents.worktrees.dirty import (
     DIRTY_TIMEOUT_S,
     MAX_LIST_BYTES,
+    Place,
     compare,
     ignored_by_agent,
     is_below,
@@ -85,7 +86,8 @@ def look(judge: Judge, request: RemovalRequest, *, at: str) -> Seen | Refused:
         judge.git("read-tree", head, index=index)
         difference = compare(judge, here, index, frozen=request.frozen, folder_links=around.folder_links)
         wrong = inspect(judge, here, head, index=index, frozen=request.frozen, around=around)
-        others = _untracked(judge, here, index, frozen=request.frozen)
+        # Every file that the index does not have, ignored ones too; a repository is one entry that ends in `/`.
+        others = Place(judge, here, index, request.frozen).fields("ls-files", "-z", "-o")
     left = unlisted(difference.untracked, request.baseline)
     nested = [f"{entry.path}/" for entry in wrong if entry.kind in ("nested", "submodule")]
     left = tuple(path for path in left if not is_below(path, nested))
@@ -196,20 +198,6 @@ def changed_copies(root: Path, top: Path, names: Sequence[str]) -> tuple[str, ..
             if describe(path) != describe(root / relative):
                 found.append(str(relative))
     return tuple(sorted(found))
-
-
-def _untracked(judge: Judge, worktree: Worktree, index: str, *, frozen: str) -> tuple[str, ...]:
-    """Every file that the index does not have, ignored ones too; a repository is one entry that ends in `/`."""
-    args = ("ls-files", "-z", "-o")
-    result = judge.git(
-        *args,
-        index=index,
-        work_tree=worktree.path,
-        frozen=frozen,
-        timeout_s=DIRTY_TIMEOUT_S,
-        max_bytes=MAX_LIST_BYTES,
-    )
-    return tuple(result.fields())
 
 
 def _staged(judge: Judge, worktree: Worktree, head: CommitId) -> tuple[tuple[str, ...], bool]:
