@@ -5,6 +5,7 @@ staged version that is in no commit, a copied file that was edited, a folder tha
 done. In doubt it stays.
 """
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -141,10 +142,11 @@ def held_files(top: str, paths: Sequence[str]) -> tuple[HeldFile, ...]:
     return tuple(HeldFile(path, _size(Path(top, path))) for path in sorted(paths))
 
 
-def fingerprint(top: str, seen: Seen, *, index: bytes) -> str:
+def fingerprint(top: str, seen: Seen, *, index: Path) -> str:
     """Names exactly what is there: the same text only for the same head, index and contents."""
     digest = hashlib.sha256(f"{seen.head}\n".encode())
-    digest.update(hashlib.sha256(index).digest())
+    _, staged = describe(index)
+    digest.update(bytes.fromhex(staged) if staged else hashlib.sha256().digest())
     paths = sorted({*(entry.path for entry in seen.tracked), *seen.left, *seen.extra})
     for path in paths:
         mode, content = describe(Path(top, path))
@@ -179,14 +181,22 @@ def mode_of(path: Path) -> str:
     return "100755" if found.st_mode & stat.S_IXUSR else "100644"
 
 
-def index_bytes(judge: Judge, worktree: Worktree) -> bytes:
-    """The worktree's own index, as it is; empty when there is none."""
-    try:
-        fd = os.open(Path(admin_dir(judge.facts, worktree), "index"), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    with os.fdopen(fd, "rb") as file:
-        return file.read(MAX_LIST_BYTES)
+def own_index(judge: Judge, worktree: Worktree) -> Path:
+    """The worktree's own index: an agent's, so it may be anything."""
+    return Path(admin_dir(judge.facts, worktree), "index")
+
+
+@contextlib.contextmanager
+def copied_index(judge: Judge, worktree: Worktree) -> Iterator[str | None]:
+    """A private copy of the worktree's own index, removed afterwards; None when it cannot be read."""
+    with judge.temporary_index() as index:
+        try:
+            shutil.copyfile(own_index(judge, worktree), index, follow_symlinks=False)
+        except OSError:
+            copied = None
+        else:
+            copied = index
+        yield copied
 
 
 def changed_copies(root: Path, top: Path, names: Sequence[str]) -> tuple[str, ...]:
@@ -205,13 +215,10 @@ def _staged(judge: Judge, worktree: Worktree, head: CommitId) -> tuple[tuple[str
 
     The index is an agent's: it only ever adds a reason to stay.
     """
-    own = Path(admin_dir(judge.facts, worktree), "index")
-    if not os.path.lexists(own):
+    if not os.path.lexists(own_index(judge, worktree)):
         return (), False
-    with judge.temporary_index() as index:
-        try:
-            shutil.copyfile(own, index, follow_symlinks=False)
-        except OSError:
+    with copied_index(judge, worktree) as index:
+        if index is None:
             return (), True
         args = ("diff-index", "--cached", "-z", "--raw", "--no-abbrev", "--no-renames", head)
         result = judge.git(*args, index=index, ok=range(256), max_bytes=MAX_LIST_BYTES)

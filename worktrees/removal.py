@@ -14,9 +14,9 @@ from coordinate_agents.worktrees.contents import (
     Seen,
     fingerprint,
     held_files,
-    index_bytes,
     look,
     not_ours,
+    own_index,
     refusal_of,
 )
 from coordinate_agents.worktrees.crashpoints import crash_point
@@ -60,7 +60,7 @@ def contents(judge: Judge, request: RemovalRequest) -> Contents:
         extra=extra,
         bytes=sum(file.bytes for file in extra),
         unsaved=held_files(at, [*(entry.path for entry in seen.tracked), *seen.left]),
-        fingerprint=fingerprint(at, seen, index=index_bytes(judge, worktree)),
+        fingerprint=fingerprint(at, seen, index=own_index(judge, worktree)),
         users=tuple(str(user) for user in users_of([at])),
     )
 

@@ -9,7 +9,6 @@ Nested repositories that hold something of their own are refused, since no tree 
 import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,14 +16,13 @@ from pathlib import Path
 from typing import Final
 
 from coordinate_agents.worktrees import aside, refusals
-from coordinate_agents.worktrees.contents import Seen, held_files, look, mode_of, not_ours
+from coordinate_agents.worktrees.contents import Seen, copied_index, held_files, look, mode_of, not_ours
 from coordinate_agents.worktrees.dirty import is_below
 from coordinate_agents.worktrees.durable import secure, sync_ref
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge, quote_path
 from coordinate_agents.worktrees.merge import write_commit
 from coordinate_agents.worktrees.model import PIN_PREFIX, CommitId, Refused, RemovalRequest
-from coordinate_agents.worktrees.ownership import admin_dir
 from coordinate_agents.worktrees.pins import pin
 from coordinate_agents.worktrees.refs import read_refs
 
@@ -164,11 +162,8 @@ def _hash_bytes(judge: Judge, data: bytes, *, write: bool) -> str:
 
 def _index_tree(judge: Judge, request: RemovalRequest, seen: Seen) -> str | None:
     """The tree of what is staged; None when it is that of head, or when the index cannot be one (unmerged, broken)."""
-    own = Path(admin_dir(judge.facts, request.worktree), "index")
-    with judge.temporary_index() as index:
-        try:
-            shutil.copyfile(own, index, follow_symlinks=False)
-        except OSError:
+    with copied_index(judge, request.worktree) as index:
+        if index is None:
             return None
         # Its objects are in the user's store since they were staged; the tree is made there, too.
         result = judge.git("write-tree", index=index, write_objects=True, ok=range(256))

@@ -92,6 +92,18 @@ def broken_index(made: Worktree, repo: Path) -> None:
     Path(git(made.path, "rev-parse", "--git-path", "index")).write_bytes(b"no index")
 
 
+def pipe_as_index(made: Worktree, repo: Path) -> None:
+    index = Path(git(made.path, "rev-parse", "--git-path", "index"))
+    index.unlink()
+    os.mkfifo(index)
+
+
+def folder_as_index(made: Worktree, repo: Path) -> None:
+    index = Path(git(made.path, "rev-parse", "--git-path", "index"))
+    index.unlink()
+    index.mkdir()
+
+
 def merging(made: Worktree, repo: Path) -> None:
     other = git(made.path, "commit-tree", "HEAD^{tree}", "-m", "other")
     git(made.path, "merge", "-q", "-s", "ours", "--no-ff", "--no-commit", "--allow-unrelated-histories", other)
@@ -177,6 +189,8 @@ STAYS: list[tuple[Callable[[Worktree, Path], None], str, str]] = [
     (hidden_by_own_rules, "ignored-by-agent", "files that only the agent's own rules ignore: secret"),
     (staged_only, "staged", "staged versions that are in no commit: README.md"),
     (broken_index, "staged", "its index cannot be read, and may hold staged changes"),
+    (pipe_as_index, "staged", "its index cannot be read, and may hold staged changes"),
+    (folder_as_index, "staged", "its index cannot be read, and may hold staged changes"),
     (merging, "operation", "a merge is in progress"),
     (rebasing, "operation", "a rebase is in progress"),
     (bisecting, "operation", "a bisect is in progress"),
