@@ -14,15 +14,11 @@ import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 from coordinate_agents.worktrees.deletion import delete_folder
-from coordinate_agents.worktrees.files import identity, identity_at
+from coordinate_agents.worktrees.files import identity, identity_at, removed_name
 from coordinate_agents.worktrees.model import Worktree
-
-_ASIDE: Final = ".aside"
-# The name that files.remove_tree gives, so that either finishes what the other began.
-_GOING: Final = ".removed"
 
 Stand = Literal["in-place", "aside", "going", "gone"]
 
@@ -37,35 +33,40 @@ def find(worktree: Worktree) -> Stand:
     return "gone"
 
 
+def place_of(worktree: Worktree, stand: Stand) -> str:
+    """The folder of a worktree that is aside; of any other the place that it was made at."""
+    return aside_path(worktree) if stand == "aside" else worktree.path
+
+
 def aside_path(worktree: Worktree) -> str:
-    return str(Path(worktree.path).with_name(_hidden(_ASIDE, worktree)))
+    return str(Path(worktree.path).with_name(_aside(worktree)))
 
 
 def going_path(worktree: Worktree) -> str:
-    return str(Path(worktree.path).with_name(_hidden(_GOING, worktree)))
+    return str(Path(worktree.path).with_name(_going(worktree)))
 
 
 def move_aside(worktree: Worktree) -> bool:
     """Move the worktree from its place aside. False: what stood there was not it, and still stands there."""
-    return _rename(worktree, Path(worktree.path).name, _hidden(_ASIDE, worktree))
+    return _rename(worktree, Path(worktree.path).name, _aside(worktree))
 
 
 def put_back(worktree: Worktree) -> bool:
     """Move the worktree from aside to its place. False: something else stands there, and nothing was moved."""
     if os.path.lexists(worktree.path):
         return False
-    return _rename(worktree, _hidden(_ASIDE, worktree), Path(worktree.path).name)
+    return _rename(worktree, _aside(worktree), Path(worktree.path).name)
 
 
 def mark_going(worktree: Worktree) -> bool:
     """Decide that the worktree, which is aside, is deleted."""
-    return _rename(worktree, _hidden(_ASIDE, worktree), _hidden(_GOING, worktree))
+    return _rename(worktree, _aside(worktree), _going(worktree))
 
 
 def delete(worktree: Worktree) -> None:
     """Delete the worktree, which is going. Raises: OSError; what is left of it is still going."""
     with _parent(worktree) as parent:
-        delete_folder(_hidden(_GOING, worktree), parent)
+        delete_folder(_going(worktree), parent)
 
 
 def _rename(worktree: Worktree, old: str, new: str) -> bool:
@@ -93,5 +94,10 @@ def _parent(worktree: Worktree) -> Iterator[int]:
         os.close(fd)
 
 
-def _hidden(kind: str, worktree: Worktree) -> str:
-    return f"{kind}-{worktree.device:x}-{worktree.inode:x}"
+def _aside(worktree: Worktree) -> str:
+    return f".aside-{worktree.device:x}-{worktree.inode:x}"
+
+
+def _going(worktree: Worktree) -> str:
+    """The name that `remove_tree` gives, so that either finishes what the other began."""
+    return removed_name((worktree.device, worktree.inode))

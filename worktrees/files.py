@@ -71,7 +71,7 @@ def remove_tree(path: str, owned: tuple[int, int], *, aside: str | None = None) 
     """
     if identity(str(Path(path).parent)) is None:
         return not os.path.lexists(path)
-    name, hidden = Path(path).name, f".removed-{owned[0]:x}-{owned[1]:x}"
+    name, hidden = Path(path).name, removed_name(owned)
     with _open_folder(Path(path).parent) as parent, _open_folder(Path(aside or Path(path).parent)) as target:
         place = next((fd for fd in (target, parent) if identity_at(fd, hidden) == owned), None)
         if place is None and identity_at(parent, name) == owned:
@@ -83,6 +83,11 @@ def remove_tree(path: str, owned: tuple[int, int], *, aside: str | None = None) 
         if place is not None:
             delete_folder(hidden, place)
     return not os.path.lexists(path)
+
+
+def removed_name(owned: tuple[int, int]) -> str:
+    """What the folder is called while it is deleted: whoever finds it there by its device and inode goes on."""
+    return f".removed-{owned[0]:x}-{owned[1]:x}"
 
 
 def _move_aside(name: str, hidden: str, *, parent: int, target: int) -> int:

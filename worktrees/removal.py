@@ -49,7 +49,7 @@ def contents(judge: Judge, request: RemovalRequest) -> Contents:
     refusal = not_ours(judge.facts, worktree, is_aside=stand == "aside")
     if refusal is not None:
         return Contents(refusal=refusal)
-    at = _place_of(worktree, stand)
+    at = aside.place_of(worktree, stand)
     seen = look(judge, request, at=at)
     if isinstance(seen, Refused):
         return Contents(refusal=seen)
@@ -216,7 +216,3 @@ def _gone_refusal(facts: RepositoryFacts, worktree: Worktree) -> Refused | None:
     if problem in (None, ownership.UNREGISTERED):
         return None
     return refusals.foreign(worktree, problem)
-
-
-def _place_of(worktree: Worktree, stand: aside.Stand) -> str:
-    return worktree.path if stand == "in-place" else aside.aside_path(worktree)

@@ -51,7 +51,7 @@ def set_aside(judge: Judge, request: RemovalRequest) -> CommitId | None:
     commit, DISK_FULL; the worktree is as it was then.
     """
     stand = aside.find(request.worktree)
-    at = aside.aside_path(request.worktree) if stand == "aside" else request.worktree.path
+    at = aside.place_of(request.worktree, stand)
     refusal = not_ours(judge.facts, request.worktree, is_aside=stand == "aside")
     if refusal is not None:
         raise _cannot(request, refusal)
