@@ -84,9 +84,7 @@ def change_refs(judge: Judge, changes: Sequence[RefChange]) -> None:
     if not changes:
         return
     _require_ours(change.name for change in changes)
-    zero = "0" * (64 if judge.facts.object_format == "sha256" else 40)
-    text = "".join(_command(change, zero) for change in changes)
-    said = judge.change_refs(os.fsencode(text))
+    said = _apply(judge, changes)
     if said is not None:
         raise WorktreeError("WORKTREE_CONFLICT", f"A Runtime ref could not be set: {said}", kept="no ref was changed")
 
@@ -95,8 +93,7 @@ def move_user_branch(judge: Judge, change: RefChange) -> str | None:
     """Move one branch that is the user's, because they named it; what git said when it did not."""
     if not change.name.startswith("refs/heads/") or is_runtime_ref(change.name):
         raise WorktreeError("INTERNAL_ERROR", f"{change.name} is no branch of the user's.", kept="no ref was changed")
-    zero = "0" * (64 if judge.facts.object_format == "sha256" else 40)
-    return judge.change_refs(os.fsencode(_command(change, zero)))
+    return _apply(judge, [change])
 
 
 def restore_refs(judge: Judge, wanted: Mapping[str, CommitId]) -> tuple[str, ...]:
@@ -149,6 +146,12 @@ def _in_the_way(name: str, wanted: str) -> WorktreeError:
         kept=f"the {kind} {short} is untouched and nothing was started",
         next=f"git branch -m {short} NEW-NAME" if kind == "branch" else f"git update-ref -d {name}",
     )
+
+
+def _apply(judge: Judge, changes: Sequence[RefChange]) -> str | None:
+    """All changes or none; what git said when it was none."""
+    zero = "0" * (64 if judge.facts.object_format == "sha256" else 40)
+    return judge.change_refs(os.fsencode("".join(_command(change, zero) for change in changes)))
 
 
 def _command(change: RefChange, zero: str) -> str:
