@@ -22,7 +22,7 @@ from coordinate_agents.worktrees.merge import write_commit
 from coordinate_agents.worktrees.mid_merge import Scene, forget_merge, merge_head
 from coordinate_agents.worktrees.model import CommitId, FinishedMerge, MergeEnding, RepositoryFacts, Worktree
 from coordinate_agents.worktrees.position import Position, locate
-from coordinate_agents.worktrees.resolutions import parents_of
+from coordinate_agents.worktrees.resolutions import is_merge_of
 from coordinate_agents.worktrees.reuse import require_intact
 
 # An identity may be given for one shell.
@@ -129,7 +129,7 @@ def _message(admin: Path) -> str:
 
 
 def _require_merge_of(judge: Judge, worktree: Worktree, scene: Scene, head: CommitId) -> None:
-    if sorted(parents_of(judge, head)) == sorted((scene.ours, scene.theirs)):
+    if is_merge_of(judge, head, scene.ours, scene.theirs):
         return
     sides = f"{scene.ours[:12]} and {scene.theirs[:12]}"
     raise _unfinished(worktree, f"its commit {head[:12]} is not the one merge of {sides} that is asked for")

@@ -35,7 +35,7 @@ from coordinate_agents.worktrees.ownership import Record
 from coordinate_agents.worktrees.position import locate
 from coordinate_agents.worktrees.refs import read_ref
 from coordinate_agents.worktrees.register import Place
-from coordinate_agents.worktrees.resolutions import parents_of
+from coordinate_agents.worktrees.resolutions import is_merge_of
 from coordinate_agents.worktrees.rules import lines_file, rules_of
 
 # What git keeps in the admin folder while a merge waits for its end; MERGE_HEAD is what makes it one.
@@ -97,7 +97,7 @@ def standing(judge: Judge, graph: str, slug: str, ours: CommitId, theirs: Commit
     if position.head == ours:
         is_there = position.operation == "merge" and merge_head(judge.facts, record.worktree) == theirs
     else:
-        is_there = sorted(parents_of(judge, position.head)) == sorted((ours, theirs))
+        is_there = is_merge_of(judge, position.head, ours, theirs)
     return record.worktree if is_there else None
 
 

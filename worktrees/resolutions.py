@@ -51,6 +51,11 @@ def parents_of(judge: Judge, commit: CommitId) -> list[CommitId]:
     return [parent.oid for parent in found if parent is not None]
 
 
+def is_merge_of(judge: Judge, commit: CommitId, ours: CommitId, theirs: CommitId) -> bool:
+    """Whether exactly these two are its parents, in either order."""
+    return sorted(parents_of(judge, commit)) == sorted((ours, theirs))
+
+
 def _ref(graph: str, ours: CommitId, theirs: CommitId) -> str:
     key = hashlib.sha256("\n".join(sorted((ours, theirs))).encode()).hexdigest()[:40]
     return f"{PIN_PREFIX}/{graph}/{RESOLVED_SLUG}/{key}"
