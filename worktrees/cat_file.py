@@ -61,7 +61,7 @@ class ObjectReader:
         Raises: WorktreeError.
         """
         with self._lock:
-            return self._retried(functools.partial(self._content, oid, type_))
+            return self._retried(functools.partial(self._contents, [oid], type_))[0]
 
     def contents(self, oids: Sequence[str], type_: str) -> list[bytes | None]:
         """As `content`, of many objects, which git finds while the ones before are taken. Raises: WorktreeError."""
@@ -91,10 +91,6 @@ class ObjectReader:
     def _info(self, expressions: Sequence[str]) -> list[bytes]:
         self._kept.ask(b"".join(b"info %s\n" % word.encode("utf-8", "surrogateescape") for word in expressions))
         return [self._kept.line() for _ in expressions]
-
-    def _content(self, oid: str, type_: str) -> bytes | None:
-        self._kept.ask(f"contents {oid}\n".encode())
-        return self._next_content(oid, type_)
 
     def _contents(self, oids: Sequence[str], type_: str) -> list[bytes | None]:
         self._kept.ask("".join(f"contents {oid}\n" for oid in oids).encode())
