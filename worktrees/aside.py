@@ -27,10 +27,13 @@ def find(worktree: Worktree) -> Stand:
     """Where the very folder of the worktree is now; "gone" also when something else stands in its place."""
     if not Path(worktree.path).is_absolute() or not Path(worktree.path).name:
         return "gone"  # no place that the Runtime ever gives
-    for stand, path in (("in-place", worktree.path), ("aside", aside_path(worktree)), ("going", going_path(worktree))):
-        if identity(path) == (worktree.device, worktree.inode):
-            return stand  # type: ignore[return-value]
-    return "gone"
+    places: dict[Stand, str] = {
+        "in-place": worktree.path,
+        "aside": aside_path(worktree),
+        "going": going_path(worktree),
+    }
+    owned = (worktree.device, worktree.inode)
+    return next((stand for stand, path in places.items() if identity(path) == owned), "gone")
 
 
 def place_of(worktree: Worktree, stand: Stand) -> str:

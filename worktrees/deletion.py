@@ -11,6 +11,7 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from typing import Final
 
 _RIGHTS: Final = stat.S_IRWXU
@@ -130,9 +131,9 @@ def _give_rights(name: str, parent: int) -> None:
         os.close(fd)
 
 
-def _ignore_gone(function: object, name: str, folder: int) -> None:
+def _ignore_gone(function: Callable[..., None], name: str, folder: int) -> None:
     """Another process may delete what we delete: the user's own prune, a program that still cleans up."""
     try:
-        function(name, dir_fd=folder)  # type: ignore[operator]
+        function(name, dir_fd=folder)
     except FileNotFoundError:
         return
