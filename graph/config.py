@@ -7,7 +7,7 @@ YAML. Nothing here reads a file, knows whether a file is trusted, or resolves a 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Final, Literal, cast, get_args
+from typing import Any, Final, Literal, get_args
 
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.model import CommitBy
@@ -141,7 +141,7 @@ class Config:
             resume_args=agent.resume_args,
             mode=agent.mode,
             delivery=agent.delivery,
-            driver=cast("Driver | None", agent.driver),
+            driver=agent.driver,
             env=agent.env or {},
             permissions=agent.permissions,
             sources=agent.sources,

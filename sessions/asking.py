@@ -1,4 +1,4 @@
-"""What a Session's child asks, as its host recorded it, and the wait for a change of that.
+"""What a Session's child asks, as its host recorded it, and the wait for a change of that or of its turn.
 
 The host decides what is a question (`InputRules.questions`) and writes it into its record before it tells its clients;
 here the record is read again whenever the host says something. Decides nothing, answers nothing.
@@ -18,6 +18,8 @@ from coordinate_agents.sessions.model import Question, SessionRecord
 # A record is also read again this often, should an event be missed or the host be busy for a while.
 _LOOK_AGAIN_S: Final = 30.0
 _RETRY_S: Final = 1.0
+# What a host tells after it changed its record.
+WORDS: Final = ("question", "turn", "conversation")
 
 
 class Words:
@@ -66,10 +68,16 @@ def question(path: Path) -> Question | None:
 
 async def change(path: Path, known: Question | None, words: Words) -> Question | None:
     """Wait until the question is another one than `known`. Of a Session that ended it never returns."""
+    record = await until(path, lambda record: _asked(record) != known, words)
+    return _asked(record)
+
+
+async def until(path: Path, is_found: Callable[[SessionRecord | None], bool], words: Words) -> SessionRecord | None:
+    """The record once it is as wanted; looked at whenever its host has a word. A final one never changes any more."""
     while True:
         record = custodian.see(path).record
-        if _asked(record) != known:
-            return _asked(record)
+        if is_found(record):
+            return record
         if record is not None and record.end is not None:
             await anyio.sleep_forever()
         word = words.next_of(path)
@@ -78,21 +86,21 @@ async def change(path: Path, known: Question | None, words: Words) -> Question |
                 await word.wait()
             continue
         try:
-            await _hear(path, record, known)
+            await _hear(path, record, is_found)
         except HostGone:
             await anyio.sleep(_RETRY_S)
 
 
-async def _hear(path: Path, record: SessionRecord | None, known: Question | None) -> None:
-    """Return at the host's next word about a question, or after a while. Raises: HostGone."""
+async def _hear(path: Path, record: SessionRecord | None, is_found: Callable[[SessionRecord | None], bool]) -> None:
+    """Return at the host's next word about this, or after a while. Raises: HostGone."""
     if record is None or record.socket is None:
         raise HostGone("no socket")
     async with HostConnection(record.socket, read_token(path)) as host:
         await host.ask("hello")
         # It may have been recorded between the look and the connection; later ones are told.
-        while _asked(custodian.see(path).record) == known:
+        while not is_found(custodian.see(path).record):
             with anyio.move_on_after(_LOOK_AGAIN_S):
-                while (await host.event()).get("event") not in ("question", "ended"):
+                while (await host.event()).get("event") not in (*WORDS, "ended"):
                     pass
 
 

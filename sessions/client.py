@@ -22,7 +22,7 @@ import anyio.to_thread
 
 from coordinate_agents.sessions import asking, custodian, starting, strays
 from coordinate_agents.sessions.connection import HostConnection, HostGone, read_token
-from coordinate_agents.sessions.conversation import Conversations, nudge
+from coordinate_agents.sessions.conversation import nudge
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.forking import ForkedHost, ForkServer, HostProcess
 from coordinate_agents.sessions.model import (
@@ -33,6 +33,7 @@ from coordinate_agents.sessions.model import (
     SessionId,
     SessionRecord,
 )
+from coordinate_agents.sessions.speaking import Speaking
 
 MAX_SESSIONS: Final = 256
 # A host answers in well under a millisecond; a loaded machine may need longer to run it at all.
@@ -47,7 +48,7 @@ _LONGEST_RETRY_S: Final = 1.0
 _MAX_SOCKET_DIR: Final = 80
 
 
-class SessionHosts(Conversations):
+class SessionHosts(Speaking):
     """Implements the port `Sessions`. `runtime_dir` holds the sockets; None: the user's own runtime directory."""
 
     def __init__(
@@ -58,7 +59,6 @@ class SessionHosts(Conversations):
         self._hosts: dict[SessionId, HostProcess] = {}
         self._server = ForkServer(starting.ptyprocess_path())
         self._starters: anyio.CapacityLimiter | None = None
-        self._words = asking.Words()
 
     async def start(self, launch: Launch) -> SessionRecord:
         """See the port. Raises: SPAWN_FAILED, SESSION_START_FAILED, SESSION_STATE_CONFLICT when the id was used."""
@@ -231,7 +231,7 @@ class SessionHosts(Conversations):
                     await host.ask("hello")
                     tell()
                     while (word := (await host.event())["event"]) != "ended":
-                        if word == "question":
+                        if word in asking.WORDS:
                             tell()
         except HostGone:
             nudge(record)

@@ -11,7 +11,7 @@ from typing import Literal, NewType
 
 SessionId = NewType("SessionId", str)
 
-Driver = Literal["pty", "pipe"]
+Driver = Literal["pty", "pipe", "acp"]
 Kind = Literal["agent", "command"]
 # paste: typed into the terminal of a program that stays.
 Delivery = Literal["argument", "stdin", "file", "paste"]
@@ -34,8 +34,8 @@ Delivered = Literal["true", "false", "unknown"]
 OutputForm = Literal["plain", "raw"]
 
 # Why the child ended. exit: by itself; timeout/idle/input: a deadline of the host; close: somebody asked; unused: no
-# turn began for as long as a Session may be idle.
-EndCause = Literal["exit", "timeout", "idle", "close", "unused", "spawn-failed", "host-lost"]
+# turn began for as long as a Session may be idle; protocol: the conversation with it came to no good.
+EndCause = Literal["exit", "timeout", "idle", "close", "unused", "protocol", "spawn-failed", "host-lost"]
 
 # What a look from outside says. live: the host answers or holds its lock and answers; unreachable: lock held, no
 # answer (never treated as dead); lost: no host, no final record, tree searched; ended: final record is there;
@@ -67,10 +67,20 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
+class Option:
+    """One answer that an agent offers. `id` means something to it alone; `kind`: allow_once, reject_once and others."""
+
+    id: str
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """What a child asks. `text` is the end of its output, redacted and plain; `since` is a wall clock time.
 
-    `allow` and `deny` are the keys that answer this dialog, by name; empty: not known.
+    `allow` and `deny` are the keys that answer this dialog, by name; empty: not known. With `options` it is answered by
+    one of them, and `request` is its host's name for it.
     """
 
     kind: QuestionKind
@@ -78,6 +88,8 @@ class Question:
     since: float
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    request: str = ""
+    options: tuple[Option, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +131,61 @@ class InputRules:
 
 
 @dataclass(frozen=True, slots=True)
+class AcpRules:
+    """How a host speaks with an agent over the Agent Client Protocol.
+
+    `load` is the agent's own session that is to be taken up, empty for a new one; `policy` answers its permission
+    requests: ask, edits, allow, deny. One that nobody answers within `permission_timeout_s` is answered "cancelled".
+    After a turn the Session may be idle for `idle_life_s`; within `open_bound_s` the agent's session must be open.
+    """
+
+    load: str = ""
+    policy: str = "ask"
+    permission_timeout_s: float = 12 * 3600.0
+    idle_life_s: float | None = None
+    open_bound_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The agent's own session, behind a Session whose driver is acp.
+
+    `reason`: why the wanted one was not taken up, when it was not. `error` and `code` (AUTH_REQUIRED or empty): why
+    there is none, or no more.
+    """
+
+    external_session: str = ""
+    resumed: bool = False
+    reason: str = ""
+    peer: str = ""
+    is_ready: bool = False
+    error: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTurn:
+    """The present or last turn of a Session whose driver is acp, as its host saw it. An end proves nothing.
+
+    `stop_reason` is the agent's word; `was_cancelled`: it was asked to stop before, whatever it says. `tail` is the end
+    of what was printed in it, at most 8 KiB.
+    """
+
+    id: str
+    state: Literal["running", "cancelling", "ended", "failed"]
+    stop_reason: str = ""
+    error: str = ""
+    code: str = ""
+    was_cancelled: bool = False
+    tail: str = ""
+    duration_ms: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ("ended", "failed")
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """A piece of a Session's output, redacted.
 
@@ -155,7 +222,8 @@ class Launch:
     again; empty: one is made. Times are seconds awake; None: no such limit. `ring_bytes` bounds output kept in memory,
     `log_bytes` the redacted output file.
     `secrets` are literal values to mask in everything that leaves the host. `input` says how text is typed later;
-    with it, or with `is_input_open`, a pipe that is the child's stdin stays open for `write`.
+    with it, or with `is_input_open`, a pipe that is the child's stdin stays open for `write`. `acp` says how a child of
+    that driver is spoken to; None: not at all.
     """
 
     session_id: SessionId
@@ -179,6 +247,7 @@ class Launch:
     is_input_open: bool = False
     columns: int = 120
     rows: int = 40
+    acp: AcpRules | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +316,8 @@ class SessionRecord:
     columns: int = 120
     rows: int = 40
     cgroup: str = ""
+    conversation: Conversation | None = None
+    turn: AgentTurn | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,17 @@ from dataclasses import asdict
 from typing import Any
 
 from coordinate_agents.sessions import folder as folders
-from coordinate_agents.sessions.model import Launch, ProcessIdentity, Question, SessionEnd, SessionId, SessionRecord
+from coordinate_agents.sessions.model import (
+    AgentTurn,
+    Conversation,
+    Launch,
+    Option,
+    ProcessIdentity,
+    Question,
+    SessionEnd,
+    SessionId,
+    SessionRecord,
+)
 
 VERSION = 1
 
@@ -76,6 +86,8 @@ def parse(raw: dict[str, Any]) -> SessionRecord:
         columns=raw.get("columns", 120),
         rows=raw.get("rows", 40),
         cgroup=raw.get("cgroup", ""),
+        conversation=Conversation(**raw["conversation"]) if raw.get("conversation") else None,
+        turn=AgentTurn(**raw["turn"]) if raw.get("turn") else None,
     )
 
 
@@ -83,7 +95,8 @@ def question_of(raw: dict[str, Any] | None) -> Question | None:
     if raw is None:
         return None
     allow, deny = tuple(raw.get("allow", ())), tuple(raw.get("deny", ()))
-    return Question(raw["kind"], raw["text"], raw["since"], allow, deny)
+    options = tuple(Option(*each) for each in raw.get("options", ()))
+    return Question(raw["kind"], raw["text"], raw["since"], allow, deny, raw.get("request", ""), options)
 
 
 def end_of(raw: dict[str, Any]) -> SessionEnd:

@@ -7,6 +7,7 @@ not be executed, so that "could not start" and "ended at once" are never confuse
 import sys
 
 DRIVERS = {
+    "acp": "coordinate_agents.sessions.drivers.acp",
     "pipe": "coordinate_agents.sessions.drivers.pipe",
     "pty": "coordinate_agents.sessions.drivers." + ("winpty" if sys.platform == "win32" else "pty"),
 }

@@ -61,10 +61,11 @@ class Child:
     """A started child. `output` and `stdin` are non-blocking descriptors of the host; -1 when there is none.
 
     `keep` holds what must live as long as the child (a library object that owns the descriptor). `is_terminal`:
-    `output` is also where input is typed. `is_input_open`: `stdin` is a pipe for input that comes later.
+    `output` is also where input is typed. `is_input_open`: `stdin` is a pipe for input that comes later. `errors` is
+    the child's stderr where the driver keeps it apart.
     """
 
-    __slots__ = ("is_input_open", "is_terminal", "keep", "output", "pid", "stdin")
+    __slots__ = ("errors", "is_input_open", "is_terminal", "keep", "output", "pid", "stdin")
 
     def __init__(self, pid: int, output: int, stdin: int, keep: object = None) -> None:
         self.pid = pid
@@ -73,6 +74,7 @@ class Child:
         self.keep = keep
         self.is_terminal = False
         self.is_input_open = False
+        self.errors = -1
 
 
 # Python ignores the first two, the host some of the others, and a shell that starts graph-run in the background SIGINT

@@ -16,13 +16,18 @@ from coordinate_agents.sessions import cgroup as cgroups
 from coordinate_agents.sessions import process
 from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.drivers.base import Child
-from coordinate_agents.sessions.host.ending import Ending
+from coordinate_agents.sessions.host.ending import Ending, interrupt_group
+from coordinate_agents.sessions.host.limits import Limits
 from coordinate_agents.sessions.host.output import Output
 from coordinate_agents.sessions.host.progress import Progress
 from coordinate_agents.sessions.host.records import Record
 from coordinate_agents.sessions.host.requests import Requests
 from coordinate_agents.sessions.host.server import Client, Message, Server
 from coordinate_agents.sessions.host.terminal import Pipe, Terminal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # costs a host more than it needs
+    from coordinate_agents.sessions.host.speaking import Speaker
 
 _READ_BYTES = 65536
 # Reads of one turn of the loop; then clients and deadlines get their turn, also in a flood.
@@ -38,37 +43,19 @@ _STDIN_BYTES = 65536
 _SETTLE_S = 1.0
 
 
-class Limits:
-    """Seconds awake; None: no such limit."""
-
-    __slots__ = ("close_bound_s", "idle_timeout_s", "stop_on_idle", "timeout_s")
-
-    def __init__(
-        self, *, timeout_s: float | None, idle_timeout_s: float | None, stop_on_idle: bool, close_bound_s: float
-    ) -> None:
-        self.timeout_s = timeout_s
-        self.idle_timeout_s = idle_timeout_s
-        self.stop_on_idle = stop_on_idle
-        self.close_bound_s = close_bound_s
-
-    def of_turn(self, fields: "dict[str, object]") -> "Limits":
-        """Those of a turn, or of the time between two; the bound of a close is the Session's."""
-        timeout, idle = fields.get("timeout_s"), fields.get("idle_timeout_s")
-        return Limits(
-            timeout_s=float(timeout) if isinstance(timeout, int | float) else None,
-            idle_timeout_s=float(idle) if isinstance(idle, int | float) else None,
-            stop_on_idle=fields.get("on_idle") == "stop",
-            close_bound_s=self.close_bound_s,
-        )
-
-
 class Custody:
     """`run` returns when the final record is written and clients were told."""
 
     def __init__(
-        self, record: Record, output: Output, limits: Limits, log_path: str, rules: "dict[str, object]"
+        self,
+        record: Record,
+        output: Output,
+        limits: Limits,
+        log_path: str,
+        rules: "dict[str, object]",
+        speaker: "Speaker | None" = None,
     ) -> None:
-        self._record = record
+        self.record = record
         self._output = output
         self._limits = limits
         self._log_path = log_path
@@ -79,6 +66,7 @@ class Custody:
         self._stdin = memoryview(b"")
         self._status: int | None = None
         self._cause = "exit"
+        self._why = ""  # the child was ended for a fault of its own
         self._ending: Ending | None = None
         self._next_step = 0.0
         self._started = self._exited = self._progressed = time.monotonic()
@@ -93,6 +81,7 @@ class Custody:
         self._output_open = False
         self._saved_total = 0
         self._requests = Requests(record, output, rules)
+        self._speaker = speaker
         self._timers = {"socket": 0.0, "activity": 0.0, "reopened": float("inf"), "settle": float("inf")}
         self._watch_signals()
 
@@ -104,9 +93,13 @@ class Custody:
         """Own the child from now on."""
         self._child = child
         self._started = self._turn_at = self._exited = self._progressed = time.monotonic()
-        self._record.child_started(child.pid)
-        self._cgroup = str(self._record.get("cgroup") or "")
+        self.record.child_started(child.pid)
+        self._cgroup = str(self.record.get("cgroup") or "")
         self._watch_output()
+        if self._speaker is not None:
+            self._speaker.take(child, self)
+        if self._speaker is not None and self._speaker.speaks:
+            return
         if child.is_terminal:
             self._requests.take(Terminal(child.output, child.pid))
         elif child.is_input_open:
@@ -155,21 +148,30 @@ class Custody:
         if self._ending is not None:
             self._ending.hurry(now, bound_s, graceful=graceful)
         else:
-            pid = self._child.pid if interrupt and self._child is not None else None
-            self._ending = Ending(now, bound_s, graceful=graceful, interrupt_pid=pid, cgroup=self._cgroup)
+            ask = self._interrupt if interrupt and self._child is not None else None
+            self._ending = Ending(now, bound_s, graceful=graceful, interrupt=ask, cgroup=self._cgroup)
         self._next_step = 0.0
+
+    def _interrupt(self, children: "list[process.Stat]") -> None:
+        """The driver's own way to ask the child to stop."""
+        if self._speaker is not None and self._speaker.speaks:
+            self._speaker.part()
+        elif self._child is not None:
+            interrupt_group(self._child.pid, children)
 
     def _stop(self, cause: str, bound_s: float, *, graceful: bool) -> None:
         """End a tree whose child may still live; the first cause stays."""
         if self._ending is None and self._status is None:
             self._cause = cause
-            self._record.changed(state="closing")
+            self.record.changed(state="closing")
         self._end_tree(bound_s, graceful=graceful, interrupt=self._status is None)
 
     # --- time
 
     def _next_time(self) -> float:
         times = [*self._timers.values(), self._requests.next_time()]
+        if self._speaker is not None:
+            times.append(self._speaker.next_time())
         limits = self._limits
         if self._ending is not None:
             times += [self._next_step, self._ending.deadline]
@@ -196,8 +198,10 @@ class Custody:
             self._timers["activity"] = now + _ACTIVITY_SAVE_S
             if self._output.total != self._saved_total:
                 self._saved_total = self._output.total
-                self._record.changed(last_activity_at=time.time())
+                self.record.changed(last_activity_at=time.time())
         self._requests.on_time(now)
+        if self._speaker is not None:
+            self._speaker.on_time(now)
         if self._requests.asking.look(now) and self._ending is None:
             self._set_question(now)
         if now >= self._timers["settle"]:
@@ -233,13 +237,13 @@ class Custody:
         question = self._requests.asking.question
         self._note_pause(now)
         resting = "idle" if self._is_between_turns else "running"
-        self._record.changed(state=resting if question is None else "awaiting-input", question=question)
+        self.record.changed(state=resting if question is None else "awaiting-input", question=question)
         if self._server is not None:
             self._server.broadcast({"event": "question", "question": question})
 
     def _set_stalled(self, stalled: bool) -> None:
         self._stalled = stalled
-        self._record.changed(stalled=stalled)
+        self.record.changed(stalled=stalled)
         if self._server is not None:
             self._server.broadcast({"event": "stalled", "stalled": stalled})
 
@@ -259,6 +263,8 @@ class Custody:
             self.selector.unregister(self._child.output)
             self._output_open = False
             self._timers["reopened"] = time.monotonic() + _REOPENED_S
+            if self._speaker is not None:
+                self._speaker.closed()
 
     def _read_some(self) -> tuple[list[bytes], bool]:
         """What can be read now, and whether more may come. EIO: the last process closed the terminal."""
@@ -278,18 +284,25 @@ class Custody:
             pieces.append(data)
         return pieces, True
 
-    def _take_output(self, data: bytes) -> None:
+    def show(self, data: bytes, *, is_progress: bool = False) -> None:
+        """Add it to what was printed."""
         self._output.add(data)
         now = self._printed_at = time.monotonic()
         self._requests.printed(data, now)
         if self._timers["settle"] == float("inf"):
             self._timers["settle"] = now + _SETTLE_S
         # Progress is looked at once a second at most: it need not be finer than that, and a flood must stay cheap.
-        due = self._stalled or now >= self._progressed + 1.0
+        due = is_progress and (self._stalled or now >= self._progressed + 1.0)
         if self._limits.idle_timeout_s is not None and due and self._progress.is_new(data):
             self._progressed = now
             if self._stalled:
                 self._set_stalled(False)
+
+    def _take_output(self, data: bytes) -> None:
+        if self._speaker is not None:
+            data = self._speaker.hear(data)
+        if data:
+            self.show(data, is_progress=True)
 
     def _feed(self, events: int) -> None:
         assert self._child is not None
@@ -308,7 +321,9 @@ class Custody:
     # --- clients and signals
 
     def _answer(self, client: Client, message: Message) -> Message | None:
-        answer = self._requests.handle(client, message)
+        answer = self._speaker.handle(message) if self._speaker is not None else {}
+        if answer == {}:
+            answer = self._requests.handle(client, message)  # type: ignore[assignment]
         if answer != {}:
             return answer
         match message.get("op"):
@@ -317,7 +332,7 @@ class Custody:
             case "look":
                 return {
                     "ok": True,
-                    "state": self._record.get("state"),
+                    "state": self.record.get("state"),
                     "stalled": self._stalled,
                     "last_line": self._output.last_line(),
                     "output_bytes": self._output.total,
@@ -333,35 +348,60 @@ class Custody:
                 return {"ok": True}
             case "turn":
                 asked = message.get("turn")
-                return self._set_turn(asked if isinstance(asked, dict) else {})
+                facts = self.turn_facts()
+                if self.set_turn(asked if isinstance(asked, dict) else {}) is None:
+                    return {"ok": False, "error": "the child has ended, or is being ended"}
+                return {"ok": True, "log_path": self._log_path, **facts}
             case other:
                 return {"ok": False, "error": f"unknown operation {other!r}"}
 
-    def _set_turn(self, fields: "dict[str, object]") -> Message:
+    def turn_facts(self) -> Message:
+        """What was printed in the present turn, and how long it takes."""
+        return {
+            "tail": self._output.tail(since=self._turn_total),
+            "duration_ms": round((time.monotonic() - self._turn_at) * 1000),
+        }
+
+    def set_turn(self, fields: "dict[str, object]", **recorded: object) -> "Limits | None":
         """The turn is over, or another one begins in the living child: its own deadlines count from now on.
 
-        Asked twice it is the same; of a child that is ended it is refused.
+        `recorded` goes into the record with it. Asked twice it is the same; None: the child ended, or is being ended.
         """
         if self._ending is not None or self._status is not None:
-            return {"ok": False, "error": "the child has ended, or is being ended"}
-        now = time.monotonic()
-        facts: Message = {
-            "ok": True,
-            "tail": self._output.tail(since=self._turn_total),
-            "log_path": self._log_path,
-            "duration_ms": round((now - self._turn_at) * 1000),
-        }
+            return None
         self._turn_total = self._output.total
         self._is_between_turns = bool(fields.get("is_over"))
         self._limits = self._limits.of_turn(fields)
-        self._turn_at = self._progressed = now
+        self._turn_at = self._progressed = time.monotonic()
         self._waited_s, self._asked_at, self._stalled = 0.0, None, False
         had_question = self._requests.asking.question is not None
         self._requests.set_turn(is_over=self._is_between_turns)
-        self._record.changed(state="idle" if self._is_between_turns else "running", question=None, stalled=False)
+        state = "idle" if self._is_between_turns else "running"
+        self.record.changed(state=state, question=None, stalled=False, **recorded)
         if had_question and self._server is not None:
             self._server.broadcast({"event": "question", "question": None})
-        return facts
+        return self._limits
+
+    # --- what the driver of a conversation needs
+
+    def ask(self, question: "dict[str, object] | None") -> None:
+        """The child asks this now, or nothing."""
+        self._requests.asking.question = question
+        if self._ending is None:
+            self._set_question(time.monotonic())
+
+    def tell(self, message: Message) -> None:
+        if self._server is not None:
+            self._server.broadcast(message)
+
+    def redact(self, text: str) -> str:
+        return self._output.redact_text(text)
+
+    def give_up(self, cause: str, why: str) -> None:
+        """End the child for a fault of its own."""
+        if self._ending is None and self._status is None:
+            self._why = why
+        self._stop(cause, self._limits.close_bound_s, graceful=True)
 
     def _watch_signals(self) -> None:
         reading, writing = os.pipe()
@@ -383,11 +423,14 @@ class Custody:
     def _finish(self) -> None:
         crash_point("host.over")
         self._drain()
+        code = os.waitstatus_to_exitcode(self._status) if self._status is not None else None
+        if self._speaker is not None:
+            self._speaker.ended(_ended_words(code))
         self._output.finish()
         crash_point("host.drained")
         self._requests.ended()
-        code = os.waitstatus_to_exitcode(self._status) if self._status is not None else None
         survivors = process.descendants(os.getpid(), process.every()) if self._reap() else []
+        late = None if self._status is not None else "the child did not end within the close bound"
         end: dict[str, object] = {
             "cause": self._cause,
             "exit_code": code if code is not None and code >= 0 else None,
@@ -397,10 +440,10 @@ class Custody:
             "duration_ms": round((self._exited - self._started) * 1000) if self._status is not None else self._age_ms(),
             "output_bytes": self._output.total,
             "survivors": [str(one) for one in survivors],
-            "error": None if self._status is not None else "the child did not end within the close bound",
+            "error": self._why or late,
         }
         cgroups.remove(self._cgroup)
-        self._record.finish("exited", end)
+        self.record.finish("exited", end)
         crash_point("host.final")
         if self._server is not None:
             self._server.hide()  # at once: whoever sees the final record finds no socket
@@ -421,4 +464,11 @@ class Custody:
             if not select.select([self._child.output], [], [], left)[0]:
                 break
             pieces, is_open = self._read_some()
-            self._output.add(b"".join(pieces))
+            data = b"".join(pieces)
+            self._output.add(data if self._speaker is None else self._speaker.hear(data))
+
+
+def _ended_words(code: int | None) -> str:
+    if code is None:
+        return "the agent did not end within the close bound"
+    return f"the agent ended with exit code {code}" if code >= 0 else f"the agent was killed by signal {-code}"

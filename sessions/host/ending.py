@@ -12,6 +12,13 @@ import signal
 from coordinate_agents.sessions import cgroup as cgroups
 from coordinate_agents.sessions import process
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # costs a host more than it needs
+    from collections.abc import Callable
+
+    # How the child itself is asked to stop, before anybody is signalled; it gets the host's direct children.
+    Interrupt = Callable[[list[process.Stat]], None]
+
 # Shares of the bound. An interrupt lets an agent save its state; the polite signals let git remove its lock files.
 _INTERRUPT_SHARE = 0.2
 _POLITE_SHARE = 0.5
@@ -27,17 +34,17 @@ class Ending:
     """One ending of the whole tree. `step` acts and returns when it wants to be called again."""
 
     def __init__(
-        self, now: float, bound_s: float, *, graceful: bool, interrupt_pid: int | None, cgroup: str = ""
+        self, now: float, bound_s: float, *, graceful: bool, interrupt: "Interrupt | None", cgroup: str = ""
     ) -> None:
         self.deadline = now + bound_s
-        self._interrupt_pid = interrupt_pid if graceful else None
+        self._interrupt = interrupt if graceful else None
         self._interrupt_until = self._polite_until = now
-        if self._interrupt_pid is not None:
+        if self._interrupt is not None:
             self._interrupt_until = now + bound_s * _INTERRUPT_SHARE
         if graceful:
             self._polite_until = now + bound_s * _POLITE_SHARE
         self._git_until = now + bound_s * _POLITE_SHARE
-        if interrupt_pid is None:
+        if interrupt is None:
             self.child_ended(now)
         self._interrupted = False
         self._asked: set[tuple[int, int]] = set()
@@ -63,9 +70,9 @@ class Ending:
         children = [one for one in processes.values() if one.parent == me]
         self._pause = min(self._pause * 2, _LONGEST_PAUSE_S)
         if now < self._interrupt_until:
-            if not self._interrupted:
+            if not self._interrupted and self._interrupt is not None:
                 self._interrupted = True
-                _interrupt(self._interrupt_pid or 0, children)
+                self._interrupt(children)
             return self._interrupt_until
         tree = process.descendants(me, processes)
         if now < self._polite_until:
@@ -98,7 +105,7 @@ def _is_git(one: process.Stat) -> bool:
     return one.name == "git" or one.name.startswith("git-")
 
 
-def _interrupt(pid: int, children: list[process.Stat]) -> None:
+def interrupt_group(pid: int, children: list[process.Stat]) -> None:
     """What Ctrl-C does: SIGINT to the child's foreground group. By signal, since a raw terminal ignores the key."""
     for child in children:
         if child.pid == pid and not child.is_zombie and child.group == pid:

@@ -23,7 +23,8 @@ from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.drivers import DRIVERS
 from coordinate_agents.sessions.drivers.base import Child, NoTerminal, Start
-from coordinate_agents.sessions.host.custody import Custody, Limits
+from coordinate_agents.sessions.host.custody import Custody
+from coordinate_agents.sessions.host.limits import Limits
 from coordinate_agents.sessions.host.output import Output
 from coordinate_agents.sessions.host.records import Record
 from coordinate_agents.sessions.process import PR_SET_CHILD_SUBREAPER, prctl
@@ -33,6 +34,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing is slow to load
     from collections.abc import Callable
     from typing import Any
+
+    from coordinate_agents.sessions.host.speaking import Speaker
 
 
 def main() -> None:
@@ -76,7 +79,8 @@ def _start(spec: dict[str, Any], umask: int, ready: int) -> Custody | None:
         stop_on_idle=spec["on_idle"] == "stop",
         close_bound_s=spec["close_bound_s"],
     )
-    custody = Custody(record, output, limits, f"{spec['folder']}/{folders.OUTPUT}", spec["input"] or {})
+    log_path = f"{spec['folder']}/{folders.OUTPUT}"
+    custody = Custody(record, output, limits, log_path, spec["input"] or {}, _speaker(spec, folder))
     stdin = None if spec["stdin"] is None else binascii.a2b_base64(spec["stdin"])
     start = Start(spec["executable"], spec["argv"], spec["cwd"], spec["env"], stdin, umask, spec["ptyprocess_path"])
     start.is_input_open = bool(spec["is_input_open"])
@@ -110,6 +114,15 @@ def _spawn(record: Record, driver: str, start: Start) -> Child:
     except NoTerminal:
         record.changed(driver="pipe", degraded=True)
         return _driver("pipe")(start)
+
+
+def _speaker(spec: dict[str, Any], folder: int) -> Speaker | None:
+    """Only hosts of such agents load what it takes to speak with them."""
+    if spec["driver"] != "acp":
+        return None
+    from coordinate_agents.sessions.host.speaking import Speaker
+
+    return Speaker(spec["acp"], spec["cwd"], folder)
 
 
 def _driver(name: str) -> Callable[[Start], Child]:

@@ -49,6 +49,9 @@ class Output:
         """The last raw bytes, redacted. A little more is looked at, so that a secret cut at the start is masked."""
         return self._redactor.redact(self.ring.last(max_bytes + (16 << 10)))[-max_bytes:]
 
+    def redact_text(self, text: str) -> str:
+        return self._redactor.redact_text(text)
+
     def tail(self, *, since: int = 0) -> str:
         """The last plain text; of what was printed since so many bytes."""
         size = min(32 << 10, self.total - since)

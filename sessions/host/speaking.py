@@ -1,0 +1,393 @@
+"""A host's conversation with a child that speaks the Agent Client Protocol: what is said, written, recorded and told.
+
+The protocol itself is `sessions.acp`. Here its bytes are moved and its events become facts: the record first, then the
+clients. The end of a turn is noted by the host alone, whoever drives may be gone; that it ended proves nothing.
+
+A child that was started with this driver and without rules is not spoken to: what it prints passes as it is.
+"""
+
+import os
+import selectors
+import time
+
+from coordinate_agents.sessions import folder as folders
+from coordinate_agents.sessions.acp import events
+from coordinate_agents.sessions.acp.framing import Lines
+from coordinate_agents.sessions.acp.peer import Peer
+from coordinate_agents.sessions.acp.words import Words
+from coordinate_agents.sessions.drivers.base import Child
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # costs a host more than it needs
+    from coordinate_agents.sessions.host.custody import Custody
+    from coordinate_agents.sessions.host.server import Message
+
+MAX_PROMPT_BYTES = 8 << 20
+_PROMPT_FILE = "prompt.md"
+_MAX_TURN_CHARACTERS = 200
+_WRITE_BYTES = 65536
+_READ_BYTES = 65536
+# What is kept of the child's stderr, and what of it is shown where something failed.
+_ERRORS_BYTES = 64 << 10
+_SHOWN_ERRORS_BYTES = 4 << 10
+# A child that ends closes its pipes a moment before it can be waited for; one that lives on without them is no use.
+_GONE_S = 0.5
+_TURN = {"stop_reason": "", "error": "", "code": "", "was_cancelled": False, "tail": "", "duration_ms": 0}
+
+
+class Speaker:
+    """`rules` are the fields of `model.AcpRules`; None: the child is not spoken to."""
+
+    def __init__(self, rules: "dict[str, object] | None", cwd: str, folder: int) -> None:
+        self._rules = rules or {}
+        self._folder = folder
+        self.speaks = rules is not None
+        self._peer = Peer(cwd=cwd, load=str(self._rules.get("load") or ""), policy=str(self._rules.get("policy")))
+        self._raw = Lines()
+        self._words = Words()
+        self._errors = bytearray()
+        self._custody: Custody | None = None
+        self._child: Child | None = None
+        self._out = memoryview(b"")
+        self._is_parting = False
+        self._asked: list[tuple[str, dict[str, object], float]] = []  # key, question, since when (monotonic)
+        self._times = {"open": float("inf"), "gone": float("inf"), "cancel": float("inf")}
+        self._own_turns = 0
+
+    def take(self, child: Child, custody: "Custody") -> None:
+        """Own the child's stdin and stderr, and begin to speak."""
+        self._child, self._custody = child, custody
+        custody.selector.register(child.errors, selectors.EVENT_READ, self._read_errors)
+        if self.speaks:
+            custody.record.changed(conversation=self._conversation())
+            self._times["open"] = time.monotonic() + _number(self._rules, "open_bound_s", 120.0)
+            self._peer.begin()
+            self._flush()
+
+    # --- what the child says
+
+    def hear(self, data: bytes) -> bytes:
+        """Take what it wrote. Returns what is no part of a conversation: everything, when it is not spoken to."""
+        if not self.speaks:
+            return data
+        self._peer.receive(data)
+        self._follow()
+        return b""
+
+    def closed(self) -> None:
+        """Its stdout is closed."""
+        if self.speaks and not self._peer.is_broken:
+            self._times["gone"] = time.monotonic() + _GONE_S
+
+    def ended(self, how: str) -> None:
+        """The child is gone: an active turn ends with it."""
+        self._drain_errors()
+        if self.speaks:
+            self._peer.give_up(how)
+            self._follow()
+
+    def next_time(self) -> float:
+        times = [*self._times.values()]
+        if self._asked:
+            times.append(self._asked[0][2] + _number(self._rules, "permission_timeout_s", 12 * 3600.0))
+        return min(times)
+
+    def on_time(self, now: float) -> None:
+        if now < self.next_time():
+            return
+        if now >= self._times["open"]:
+            self._times["open"] = float("inf")
+            self._peer.give_up("the agent opened no session in time")
+        if now >= self._times["gone"]:
+            self._times["gone"] = float("inf")
+            self._peer.end()
+        if now >= self._times["cancel"]:
+            self._times["cancel"] = float("inf")
+            self._peer.give_up("the agent did not stop its turn when it was asked to")
+        if self._asked and now >= self._asked[0][2] + _number(self._rules, "permission_timeout_s", 12 * 3600.0):
+            self._peer.answer(self._asked[0][0], None)
+        self._follow()
+
+    # --- what clients ask
+
+    def handle(self, message: "Message") -> "Message":
+        """The answer; {} is no operation of this class."""
+        if not self.speaks:
+            return {}
+        match message.get("op"):
+            case "prompt":
+                return self._prompt(message)
+            case "cancel":
+                return self._cancel(message)
+            case "answer":
+                return self._answer(message)
+            case "interrupt":
+                reason = self._peer.cancel()
+                self._follow()
+                return {"ok": not reason, "error": reason}
+            case "write":
+                return self._write(message)
+            case _:
+                return {}
+
+    def part(self) -> None:
+        """The polite end: the turn is cancelled, and the child's stdin closed. It may live on."""
+        self._is_parting = True
+        self._peer.cancel()
+        self._follow()
+
+    # --- operations
+
+    def _prompt(self, message: "Message") -> "Message":
+        turn, text = message.get("turn"), message.get("text")
+        if not isinstance(turn, str) or not 0 < len(turn) <= _MAX_TURN_CHARACTERS or not turn.isprintable():
+            return {"ok": False, "error": "a turn needs an id"}
+        if not isinstance(text, str):
+            data = folders.read_whole(self._folder, _PROMPT_FILE, MAX_PROMPT_BYTES)
+            if data is None:
+                return {"ok": False, "error": f"there is no {_PROMPT_FILE}"}
+            text = data.decode("utf-8", "replace")
+        limits = message.get("limits")
+        reason = self._begin(turn, text, limits if isinstance(limits, dict) else {})
+        return {"ok": not reason, "error": reason}
+
+    def _begin(self, turn: str, text: str, limits: "dict[str, object]") -> str:
+        """Start the turn; why not, or empty. RUNNING is recorded before the agent hears of it."""
+        assert self._custody is not None
+        if self._peer.is_broken or self._is_parting:
+            return "its conversation is over"
+        last = self._custody.record.get("turn")
+        if self._peer.active_turn or (isinstance(last, dict) and last["id"] == turn):
+            return self._peer.prompt(turn, text)
+        state = {"id": turn, "state": "running", **_TURN}
+        if self._custody.set_turn({**limits, "is_over": False}, turn=state) is None:
+            return "the child has ended, or is being ended"
+        self._custody.tell({"event": "turn", "turn": state})
+        self._custody.show(self._words.line(f"[turn {turn}]"))
+        self._peer.prompt(turn, text)
+        self._follow()
+        return ""
+
+    def _cancel(self, message: "Message") -> "Message":
+        turn, within_s = message.get("turn"), message.get("within_s")
+        reason = self._peer.cancel(turn if isinstance(turn, str) else "")
+        if not reason and self._peer.active_turn:
+            assert self._custody is not None
+            state = {**_fields(self._custody.record.get("turn")), "state": "cancelling"}
+            self._custody.record.changed(turn=state)
+            self._custody.tell({"event": "turn", "turn": state})
+            if isinstance(within_s, int | float):
+                self._times["cancel"] = time.monotonic() + float(within_s)
+        self._follow()
+        return {"ok": True, "sent": not reason, "reason": reason}
+
+    def _answer(self, message: "Message") -> "Message":
+        option = message.get("option")
+        reason = self._peer.answer(str(message.get("request")), option if isinstance(option, str) else None)
+        self._follow()
+        return {"ok": not reason, "error": reason}
+
+    def _write(self, message: "Message") -> "Message":
+        """Text that is sent off is a turn of its own."""
+        import binascii
+
+        if not message.get("submit"):
+            reason = "an agent of this driver takes whole prompts only: submit the text"
+            return {"ok": True, "delivered": "false", "reason": reason}
+        try:
+            text = binascii.a2b_base64(str(message.get("data", ""))).decode("utf-8", "replace")
+        except ValueError:
+            return {"ok": False, "error": "data is not base64"}
+        if self._peer.active_turn:
+            return {"ok": True, "delivered": "false", "reason": f"turn {self._peer.active_turn} runs"}
+        self._own_turns += 1
+        reason = self._begin(f"w{self._own_turns}", text, {})
+        if reason:
+            return {"ok": True, "delivered": "false", "reason": reason}
+        is_sent = self._peer.is_open and not self._out
+        waits = "it is sent when the agent's session is open" if not self._peer.is_open else "it does not read just now"
+        return {"ok": True, "delivered": "true" if is_sent else "unknown", "reason": "" if is_sent else waits}
+
+    # --- events
+
+    def _follow(self) -> None:
+        """Write what there is to write, and make facts of what happened, in order."""
+        assert self._custody is not None
+        self._flush()
+        for event in self._peer.take_events():
+            shown = self._event(event)
+            if shown:
+                self._custody.show(shown, is_progress=isinstance(event, events.Updated | events.Stray))
+        self._flush()
+
+    def _event(self, event: events.Event) -> bytes:
+        """Record it, tell it, and return what people are shown of it."""
+        assert self._custody is not None
+        match event:
+            case events.Stray():
+                return self._words.stray(event.data)
+            case events.Updated():
+                return self._words.of(event.update)
+            case events.Opened():
+                self._times["open"] = float("inf")
+                found = self._conversation(event)
+                self._custody.record.changed(conversation=found)
+                self._custody.tell({"event": "conversation", "conversation": found})
+                return self._words.line(f"[not resumed] {event.reason}") if event.reason else b""
+            case events.Asked():
+                return self._ask(event)
+            case events.Settled():
+                return self._settled(event)
+            case events.Decided():
+                return self._words.line(f"[permission] {event.summary}: {event.option.name} (by the agent's settings)")
+            case events.TurnOver():
+                return self._over(event)
+            case _:
+                return self._broken(event)
+
+    def _ask(self, event: events.Asked) -> bytes:
+        assert self._custody is not None
+        options = [[each.id, each.name, each.kind] for each in event.options]
+        lines = [event.summary, *(f"  {each.id}: {each.name}" for each in event.options)]
+        text = self._custody.redact("\n".join(lines))
+        question = {"kind": "permission", "text": text, "since": time.time(), "request": event.key, "options": options}
+        self._asked.append((event.key, question, time.monotonic()))
+        if len(self._asked) == 1:
+            self._custody.ask(question)
+        return self._words.line(*(f"[permission] {line}" for line in lines))
+
+    def _settled(self, event: events.Settled) -> bytes:
+        """The next one that waits is shown now, as one that is asked now."""
+        assert self._custody is not None
+        was_shown = bool(self._asked) and self._asked[0][0] == event.key
+        self._asked = [each for each in self._asked if each[0] != event.key]
+        if was_shown and self._asked:
+            key, question, _ = self._asked[0]
+            question["since"] = time.time()
+            self._asked[0] = (key, question, time.monotonic())
+        if was_shown:
+            self._custody.ask(self._asked[0][1] if self._asked else None)
+        return self._words.line(f"[permission] answered: {event.option or 'cancelled'}")
+
+    def _over(self, event: events.TurnOver) -> bytes:
+        assert self._custody is not None
+        self._times["cancel"] = float("inf")
+        # An ordinary end says nothing: what people see last is the agent's own last word.
+        how = f"failed: {event.error}" if event.error else "cancelled" if event.was_cancelled else event.stop_reason
+        shown = (
+            b"" if how == "end_turn" else self._words.line(f"[turn {event.turn}: {how or 'ended without a reason'}]")
+        )
+        if event.error:
+            shown += self._shown_errors()
+        self._custody.show(shown)
+        state = {
+            "id": event.turn,
+            "state": "failed" if event.error else "ended",
+            "stop_reason": event.stop_reason,
+            "error": self._custody.redact(event.error),
+            "code": event.code,
+            "was_cancelled": event.was_cancelled,
+            **self._custody.turn_facts(),
+        }
+        limits = {"is_over": True, "timeout_s": self._rules.get("idle_life_s")}
+        if self._custody.set_turn(limits, turn=state) is None:
+            self._custody.record.changed(turn=state)
+        self._custody.tell({"event": "turn", "turn": state})
+        return b""
+
+    def _broken(self, event: "events.Broken") -> bytes:
+        assert self._custody is not None
+        found = {**_fields(self._custody.record.get("conversation")), "is_ready": False}
+        found |= {"error": self._custody.redact(event.reason), "code": event.code}
+        self._custody.record.changed(conversation=found)
+        self._custody.tell({"event": "conversation", "conversation": found})
+        self._custody.give_up("protocol", self._custody.redact(event.reason))
+        if _fields(self._custody.record.get("turn")).get("state") in ("running", "cancelling"):
+            return b""  # it is said of the turn
+        return self._words.line(f"[{event.reason}]") + self._shown_errors()
+
+    def _conversation(self, opened: "events.Opened | None" = None) -> "dict[str, object]":
+        return {
+            "external_session": opened.external_session if opened else "",
+            "resumed": opened.resumed if opened else False,
+            "reason": self._custody.redact(opened.reason) if opened and self._custody else "",
+            "peer": opened.peer if opened else "",
+            "is_ready": opened is not None,
+            "error": "",
+            "code": "",
+        }
+
+    # --- descriptors
+
+    def _flush(self) -> None:
+        """Write what the child takes; the rest when it can take more."""
+        child, custody = self._child, self._custody
+        if child is None or custody is None or child.stdin < 0:
+            return
+        if new := self._peer.take_out():
+            self._out = memoryview(bytes(self._out) + new)
+        try:
+            while self._out:
+                self._out = self._out[os.write(child.stdin, self._out[:_WRITE_BYTES]) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._close_stdin()
+            self._peer.give_up("the agent closed its stdin")
+            return
+        if self._is_parting and not self._out:
+            self._close_stdin()
+            return
+        is_registered = child.stdin in custody.selector.get_map()
+        if self._out and not is_registered:
+            custody.selector.register(child.stdin, selectors.EVENT_WRITE, lambda _: self._follow())
+        elif not self._out and is_registered:
+            custody.selector.unregister(child.stdin)
+
+    def _close_stdin(self) -> None:
+        assert self._child is not None and self._custody is not None
+        if self._child.stdin in self._custody.selector.get_map():
+            self._custody.selector.unregister(self._child.stdin)
+        os.close(self._child.stdin)
+        self._child.stdin = -1
+        self._out = memoryview(b"")
+
+    def _read_errors(self, _events: int) -> None:
+        """Drain stderr, a piece at a time; a child that is not spoken to has all it prints in one output."""
+        assert self._child is not None and self._custody is not None
+        try:
+            data = os.read(self._child.errors, _READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._custody.selector.unregister(self._child.errors)
+            os.close(self._child.errors)
+            self._child.errors = -1
+        elif self.speaks:
+            self._errors += data
+            del self._errors[:-_ERRORS_BYTES]
+        else:
+            self._custody.show(data)
+
+    def _drain_errors(self) -> None:
+        """What the kernel still has of it."""
+        for _ in range(_ERRORS_BYTES // _READ_BYTES + 1):
+            if self._child is not None and self._child.errors >= 0:
+                self._read_errors(0)
+
+    def _shown_errors(self) -> bytes:
+        """The end of stderr, once."""
+        text = bytes(self._errors[-_SHOWN_ERRORS_BYTES:]).decode("utf-8", "replace")
+        self._errors.clear()
+        return self._words.line(*(f"[stderr] {line}" for line in text.splitlines() if line.strip()))
+
+
+def _fields(value: object) -> "dict[str, object]":
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def _number(fields: "dict[str, object]", name: str, default: float) -> float:
+    value = fields.get(name)
+    return float(value) if isinstance(value, int | float) else default
