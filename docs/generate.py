@@ -14,6 +14,7 @@ from coordinate_agents.graph import states
 from coordinate_agents.graph.errors import CODES, GraphError
 from coordinate_agents.graph.frontier import PLACES
 from coordinate_agents.graph.operations.table import VERBS, Param, Verb
+from coordinate_agents.sessions.turns.states import TRANSITIONS
 
 # Sentences of a table stand on one line each.
 # ruff: noqa: E501
@@ -195,6 +196,17 @@ def _states() -> Iterator[str]:
         "|---|---|---|---|---|---|",
     )
     yield from _graph_states()
+    yield from _turn_states()
+
+
+def _turn_states() -> Iterator[str]:
+    yield from ("", "## The turns of a Session", "")
+    yield "What leads from one state of a Session's turns to which other ([what the states mean](sessions.md#turns)). What a state"
+    yield "does not list does nothing in it: a request is refused, a fact is dropped."
+    yield from ("", "| state | what happens | next state |", "|---|---|---|")
+    for state, following in TRANSITIONS.items():
+        for trigger, after in following.items():
+            yield f"| {state} | {trigger} | {after} |"
 
 
 def _table(events: Mapping[str, frozenset[str]], columns: tuple[str, ...]) -> Iterator[str]:
