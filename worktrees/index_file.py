@@ -7,7 +7,7 @@ worktree reads none of them; the cache of trees saves the next commit from makin
 import hashlib
 import os
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,8 @@ _HEADER: Final = struct.Struct(">4sII")
 # Times, device, inode, mode, owners, size; then come the object id, the flags and the path.
 _STAT: Final = struct.Struct(">10I")
 _FLAGS: Final = struct.Struct(">H")
+_INODE: Final = 5
+_EXTENDED: Final = 0x4000
 _LOW: Final = 0xFFFFFFFF
 _MAX_NAME: Final = 0xFFF
 _BILLION: Final = 1_000_000_000
@@ -93,3 +95,38 @@ def parse_index(data: bytes, done_ns: int, *, id_size: int) -> dict[bytes, Writt
         found[data[start:end]] = Written(f"{mode:06o}", oid, seen)
         at += (end - at + 8) & ~7  # entries are padded with 1 to 8 NULs
     return found
+
+
+def noted_inodes(data: bytes, *, id_size: int) -> Iterator[tuple[bytes, int]]:
+    """Path and inode (low bits; 0: not noted) of each entry, of version 2, 3 or 4. Ends early where it is damaged."""
+    if len(data) < _HEADER.size or data[:4] != b"DIRC":
+        return
+    _, version, count = _HEADER.unpack_from(data)
+    at, path = _HEADER.size, b""
+    for _ in range(count if version in (2, 3, 4) else 0):
+        start = at + _STAT.size + id_size + _FLAGS.size
+        if start > len(data):
+            return
+        (flags,) = _FLAGS.unpack_from(data, start - _FLAGS.size)
+        start += _FLAGS.size if flags & _EXTENDED else 0
+        kept = 0
+        if version == 4:  # the path begins as the one before it, without so many bytes of its end
+            cut, start = _offset(data, start)
+            kept = max(0, len(path) - cut)
+        end = data.find(b"\0", start)
+        if end < 0:
+            return
+        path = path[:kept] + data[start:end]
+        yield path, _STAT.unpack_from(data, at)[_INODE]
+        at = end + 1 if version == 4 else end + 8 - (end - at) % 8
+
+
+def _offset(data: bytes, at: int) -> tuple[int, int]:
+    """A number as in an OFS_DELTA, and where it ends."""
+    value = -1
+    while at < len(data):
+        value = (value + 1) << 7 | data[at] & 0x7F
+        at += 1
+        if not data[at - 1] & 0x80:
+            break
+    return max(0, value), at

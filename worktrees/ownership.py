@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from coordinate_agents.worktrees.files import ensure_text, identity, read_regular, remove_tree
+from coordinate_agents.worktrees.index_file import noted_inodes
 from coordinate_agents.worktrees.model import CommitId, RepositoryFacts, Worktree
 
 REASON: Final = "coordinate-agents"
 _COMPONENT: Final = re.compile(r"[A-Za-z0-9+](?:[A-Za-z0-9_+-]|\.(?!\.))*")
 _MAX_LINK_BYTES: Final = 16 << 10
+_MAX_INDEX_BYTES: Final = 1 << 30
 
 # Problems that have their own way out.
 LINKED: Final = "its folder is reached through a link"
+REPLACED: Final = "its folder was replaced by another one"
 UNREGISTERED: Final = "its registration is missing"
 ELSEWHERE: Final = "its registration points at another folder"
 UNLOCKED: Final = "its registration is no longer locked by the Runtime"
@@ -72,16 +75,32 @@ def is_intact(facts: RepositoryFacts, worktree: Worktree) -> str | None:
     if found is None:
         return "its folder is missing" if not os.path.lexists(path) else "its folder was replaced by something else"
     if found != (worktree.device, worktree.inode):
-        return "its folder was replaced by another one"
+        return REPLACED
     if os.path.realpath(path) != path:
         return LINKED
     admin = admin_dir(facts, worktree)
     linked = linked_admin(path, expected=admin)
     if linked is None:
-        return UNLINKED
+        return UNLINKED if os.path.lexists(f"{path}/.git") or holds_own_file(facts, worktree) else REPLACED
     if linked != admin:
         return "its .git file points at another repository" if os.path.lexists(linked) else ORPHANED
     return registration_problem(facts, worktree)
+
+
+def holds_own_file(facts: RepositoryFacts, worktree: Worktree) -> bool:
+    """Whether a file stands there that the worktree's index knows by this very inode.
+
+    Device and inode of the folder alone prove nothing once its `.git` file is gone: a new folder often gets the number
+    of one that was just removed.
+    """
+    data = read_regular(f"{admin_dir(facts, worktree)}/index", _MAX_INDEX_BYTES) or b""
+    top = os.fsencode(worktree.path)
+    for path, inode in noted_inodes(data, id_size=len(worktree.base) // 2):
+        with contextlib.suppress(OSError, ValueError):
+            found = os.lstat(top + b"/" + path)
+            if path and inode in (0, found.st_ino & 0xFFFFFFFF):
+                return True
+    return False
 
 
 def is_repairable(worktree: Worktree, problem: str) -> bool:

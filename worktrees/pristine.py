@@ -86,9 +86,12 @@ def left_pristine(facts: RepositoryFacts, graph: str) -> tuple[Worktree, ...]:
 
 
 def _is_only_unlinked(facts: RepositoryFacts, worktree: Worktree) -> bool:
-    """Whether a check merely removed or replaced the `.git` file: folder and registration still prove it ours."""
-    is_same = ownership.is_same_folder(worktree)
-    return is_same and ownership.registration_problem(facts, worktree) is None
+    """Whether a check merely removed or replaced the `.git` file: folder, files and registration still prove it ours.
+
+    A folder that a check emptied can be nobody's loss.
+    """
+    is_same = ownership.is_same_folder(worktree) and ownership.registration_problem(facts, worktree) is None
+    return is_same and (not os.listdir(worktree.path) or ownership.holds_own_file(facts, worktree))  # noqa: PTH208
 
 
 def _refused(worktree: Worktree, why: str) -> WorktreeError:

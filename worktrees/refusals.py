@@ -103,7 +103,9 @@ def foreign(worktree: Worktree, why: str) -> Refused:
 def mending(worktree: Worktree, why: str) -> str:
     """What makes a worktree usable again that cannot be proved ours: its links are renewed, or it is moved aside."""
     if is_repairable(worktree, why):
-        return f"git worktree repair {_at(worktree)}"
+        # Called in the checkout it repairs every link. With a path it says "unable to locate repository" of a missing
+        # `.git` file that it has just written, and exits with 1.
+        return "git worktree repair"
     return move_aside(worktree.path)
 
 

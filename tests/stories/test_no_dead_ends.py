@@ -253,7 +253,7 @@ def test_repository_that_was_moved(world: World) -> None:
     failed = paste(world, advised(done)[0])
     assert walk(world, failed) == [
         "graph-inspect plan b --part failure",
-        f"git worktree repair {str(kept).replace(str(world.place), '~')}",
+        "git worktree repair",
         "graph-resume plan b --run",
         "graph-integrate plan",
     ]
@@ -285,8 +285,9 @@ def test_state_folder_that_was_deleted(world: World) -> None:
 def test_folder_of_somebody_else_in_the_place_of_a_worktree(world: World) -> None:
     done = stopped_in_b(world)
     taken = place(world, "b")
-    shutil.rmtree(taken)
-    taken.mkdir()
+    # It keeps its number, as a new folder often gets that of the one removed just before.
+    for path in taken.iterdir():
+        path.unlink()
     (taken / "mine").write_text("mine\n")
     assert walk(world, paste(world, advised(done)[0]))[1:] == [
         f"mv {taken} {taken}.other".replace(str(world.place), "~"),

@@ -1,7 +1,9 @@
 """Whether a worktree is ours is read from both sides; whatever an agent exchanges is noticed and left alone."""
 
 import os
+import shlex
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,6 +44,19 @@ def own_repository(made: Worktree) -> None:
     git(made.path, "init", "-q")
 
 
+def emptied(made: Worktree) -> None:
+    """As a new folder that got the number of the removed one."""
+    for path in Path(made.path).iterdir():
+        path.unlink()
+    Path(made.path, "mine").write_text("mine\n")
+
+
+def same_names(made: Worktree) -> None:
+    Path(made.path, ".git").unlink()
+    Path(made.path, "README.md").rename(f"{made.path}/other")
+    Path(made.path, "README.md").write_text("# sample\n")
+
+
 def pointing_elsewhere(made: Worktree) -> None:
     other = make_repo(Path(made.path).parent / "other")
     Path(made.path, ".git").write_text(f"gitdir: {other}/.git\n")
@@ -69,6 +84,8 @@ def unregistered(made: Worktree) -> None:
         (link_in_its_place, "its folder was replaced by something else"),
         (linked_parent, "its folder is reached through a link"),
         (lambda made: Path(made.path, ".git").unlink(), "its .git file is missing or is not a link file"),
+        (emptied, "its folder was replaced by another one"),
+        (same_names, "its folder was replaced by another one"),
         (own_repository, "its .git file is missing or is not a link file"),
         (pointing_elsewhere, "its .git file points at another repository"),
         (unlocked, "its registration is no longer locked by the Runtime"),
@@ -78,6 +95,42 @@ def test_damage_is_named(made: Worktree, trees: GitWorktrees, damage: Callable[[
     assert trees.is_intact(made) is None
     damage(made)
     assert trees.is_intact(made) == said
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_worktree_without_its_git_file_is_known_by_a_file_of_its_index(
+    repo: Path, made: Worktree, trees: GitWorktrees, version: int
+) -> None:
+    for name in ("a/deep", "a/deeper", "b"):
+        Path(made.path, name).parent.mkdir(exist_ok=True)
+        Path(made.path, name).write_text(name)
+    git(made.path, "add", "-A")
+    if version == 3:
+        Path(made.path, "intended").write_text("")
+        git(made.path, "add", "-N", "intended")
+    git(made.path, "update-index", f"--index-version={version}")
+    assert Path(admin_dir(trees.facts, made), "index").read_bytes()[7] == version
+    for name in (".git", "README.md", "a/deep", "a/deeper"):
+        Path(made.path, name).unlink()
+    said = trees.is_intact(made)
+    assert said == "its .git file is missing or is not a link file"
+    assert subprocess.run(shlex.split(trees.mending(made, said)), cwd=repo, check=False).returncode == 0
+    assert trees.is_intact(made) is None
+    # Nothing is left by which it could be known.
+    for name in (".git", "b", "intended") if version == 3 else (".git", "b"):
+        Path(made.path, name).unlink()
+    assert trees.is_intact(made) == "its folder was replaced by another one"
+
+
+def test_what_is_advised_after_the_repository_was_moved_mends_its_worktrees(
+    repo: Path, made: Worktree, trees: GitWorktrees
+) -> None:
+    elsewhere = repo.rename(repo.parent / "elsewhere")
+    with GitWorktrees.open(str(elsewhere)) as again:
+        said = again.is_intact(made)
+        assert said == "its .git file points at a repository that is not there (was yours moved?)"
+        assert subprocess.run(shlex.split(again.mending(made, said)), cwd=elsewhere, check=False).returncode == 0
+        assert again.is_intact(made) is None
 
 
 def test_registration_that_points_elsewhere_is_named(made: Worktree, trees: GitWorktrees, tmp_path: Path) -> None:
@@ -181,6 +234,19 @@ def test_pristine_worktree_whose_git_file_a_check_removed_is_still_ours(
 ) -> None:
     check = trees.pristine("g1", "api", made.base, root=root)
     Path(check.path, ".git").unlink()
+    trees.remove_pristine(check)
+    assert not Path(check.path).exists()
+
+
+def test_pristine_worktree_with_nothing_of_its_own_is_removed_only_when_it_is_empty(
+    root: str, made: Worktree, trees: GitWorktrees
+) -> None:
+    check = trees.pristine("g1", "api", made.base, root=root)
+    emptied(check)
+    with pytest.raises(WorktreeError) as raised:
+        trees.remove_pristine(check)
+    assert raised.value.code == "CLEANUP_REFUSED"
+    Path(check.path, "mine").unlink()
     trees.remove_pristine(check)
     assert not Path(check.path).exists()
 
