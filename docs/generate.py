@@ -14,6 +14,7 @@ from coordinate_agents.graph import states
 from coordinate_agents.graph.errors import CODES, GraphError
 from coordinate_agents.graph.frontier import PLACES
 from coordinate_agents.graph.operations.table import VERBS, Param, Verb
+from coordinate_agents.graph.single_task import Standing, single_task_state
 from coordinate_agents.sessions.turns.states import TRANSITIONS
 
 # Sentences of a table stand on one line each.
@@ -27,9 +28,28 @@ GROUPS: Final = {
     "run": "Run",
     "look": "Look",
     "change": "Change",
+    "task": "Single Tasks",
     "session": "Sessions",
     "set up": "Set up",
 }
+
+STANDINGS: Final = (
+    ("was never dispatched, and has only a title", Standing("idle", has_spec=False)),
+    ("was never dispatched, and a person holds it (`graph-hold`)", Standing("idle", is_held=True)),
+    ("was never dispatched, and has a text", Standing("idle")),
+    ("was made ready again", Standing("idle", was_dispatched=True)),
+    (
+        "was verified, and a review asked for changes that were not dispatched yet",
+        Standing("idle", was_dispatched=True, is_rework=True),
+    ),
+    ("runs: base, worktree, setup, the start of its Session", Standing("running", "setup", "preparing", True)),
+    ("runs: its Session has the turn, whatever that waits for", Standing("running", "turn", "working", True)),
+    ("runs: its turn is over and is verified", Standing("running", "verify", "verifying", True)),
+    ("succeeded, and nobody approved the verified commit", Standing("succeeded", was_dispatched=True)),
+    ("succeeded, and a review approved that very commit", Standing("succeeded", was_dispatched=True, is_approved=True)),
+    ("failed", Standing("failed", was_dispatched=True)),
+    ("was stopped, or interrupted", Standing("stopped", was_dispatched=True)),
+)
 
 EXITS: Final = {
     0: "done",
@@ -196,6 +216,7 @@ def _states() -> Iterator[str]:
         "|---|---|---|---|---|---|",
     )
     yield from _graph_states()
+    yield from _single_task_states()
     yield from _turn_states()
 
 
@@ -207,6 +228,13 @@ def _turn_states() -> Iterator[str]:
     for state, following in TRANSITIONS.items():
         for trigger, after in following.items():
             yield f"| {state} | {trigger} | {after} |"
+
+
+def _single_task_states() -> Iterator[str]:
+    yield from ("", "## The state of a single Task", "")
+    yield "Of a graph with one subtask, as the task verbs show it: computed from what is recorded of that subtask, and stored nowhere."
+    yield from ("", "| the subtask | Task |", "|---|---|")
+    yield from (f"| {words} | {single_task_state(standing)} |" for words, standing in STANDINGS)
 
 
 def _table(events: Mapping[str, frozenset[str]], columns: tuple[str, ...]) -> Iterator[str]:

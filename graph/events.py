@@ -454,9 +454,12 @@ class AttemptFailed:
 
 @dataclass(frozen=True, slots=True)
 class TaskStopped:
+    """`stays`: its Session was left at work; nobody watches it any more."""
+
     subtask: SubtaskId
     reason: str
     failure: Failure | None = None
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,11 +67,17 @@ def decide(snapshot: Snapshot, asked: Asked) -> tuple[Event, ...]:
         is_known = not found.is_graph or (is_same and review.state in ("open", "approved"))
         return () if is_known else (ReviewOpened(found.commit, asked.who),)
     if asked.decision == "REVIEW_APPROVED":
-        if is_same and review.state == "approved":
+        if (is_same and review.state == "approved") or _is_approved(snapshot, found):
             return ()
         return (ReviewDecided("REVIEW_APPROVED", found.commit, asked.subtasks, asked.feedback, asked.who),)
     about = asked.subtasks or (_only_last(snapshot),)
     return _changes(snapshot, found, about, asked)
+
+
+def _is_approved(snapshot: Snapshot, found: Reviewed) -> bool:
+    """Whether the commit of one subtask was approved before."""
+    known = {(each.subtask, each.commit) for each in snapshot.summary.approvals}
+    return not found.is_graph and len(found.subtasks) == 1 and (found.subtasks[0], found.commit) in known
 
 
 def _changes(snapshot: Snapshot, found: Reviewed, about: Sequence[SubtaskId], asked: Asked) -> tuple[Event, ...]:

@@ -191,6 +191,16 @@ class Review:
 
 
 @dataclass(frozen=True, slots=True)
+class Approval:
+    """A review approved this very commit of the subtask."""
+
+    subtask: SubtaskId
+    commit: CommitId
+    who: str = ""
+    since: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Delivered:
     """What a branch of the user's was given last, as `BranchDelivered` says it."""
 
@@ -208,7 +218,7 @@ class GraphSummary:
     """Graph-level state. `shared_changes` is what somebody did to the shared git state since `shared_blob`.
 
     `is_forgotten`: it is over, and no verb changes it any more. `resolutions`: of the same two commits only the last
-    one; `deliveries`: to the same branch only the last one.
+    one; `deliveries`: to the same branch only the last one; `approvals`: of the same subtask only the last one.
     """
 
     base: CommitId | None = None
@@ -226,6 +236,7 @@ class GraphSummary:
     review: Review = field(default_factory=Review)
     is_forgotten: bool = False
     deliveries: tuple[Delivered, ...] = ()
+    approvals: tuple[Approval, ...] = ()
 
 
 def run_to_row(run: TaskRun) -> str:

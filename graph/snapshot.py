@@ -71,6 +71,7 @@ from coordinate_agents.graph.removed import fold_removal
 from coordinate_agents.graph.runs import (
     INTERRUPTED,
     LIMIT_CODES,
+    Approval,
     Delivered,
     Good,
     GraphSummary,
@@ -221,6 +222,9 @@ def _fold_summary(summary: GraphSummary, event: Any, time: float) -> GraphSummar
             return replace(summary, resolutions=(*others, Resolution(ours, theirs, commit)))
         case SharedAccepted(blob=blob):
             return replace(summary, shared_blob=blob, shared_changes=(), shared_fingerprint=None, shared_since=None)
+        case ReviewDecided(decision="REVIEW_APPROVED", about=(subtask, *_), commit=commit, who=who):
+            # Of that subtask's commit: none of the graph.
+            return replace(summary, approvals=_approved(summary, Approval(subtask, commit, who, time)))
         case ReviewOpened() | ReviewDecided():
             return replace(summary, review=_fold_review(summary.review, event, time))
         case IntegrationMerged() if summary.review.state == "changes":
@@ -232,21 +236,22 @@ def _fold_summary(summary: GraphSummary, event: Any, time: float) -> GraphSummar
             return replace(summary, integration=_fold_integration(summary.integration, event))
 
 
+def _approved(summary: GraphSummary, new: Approval) -> tuple[Approval, ...]:
+    return (*(each for each in summary.approvals if each.subtask != new.subtask), new)
+
+
 def _delivered(event: BranchDelivered, time: float) -> Delivered:
     return Delivered(event.branch, event.commit, event.source, event.base, event.is_squashed, event.who, time)
 
 
 def _fold_review(review: Review, event: ReviewOpened | ReviewDecided, time: float) -> Review:
-    """An approval of one subtask's commit stands in the log; it is none of the graph."""
     match event:
         case ReviewOpened(commit=commit, who=who):
             return Review("open", commit, who=who, since=time)
         case ReviewDecided(decision="CHANGES_REQUESTED"):
             return Review("changes", event.commit, event.about, event.feedback, event.who, time)
-        case ReviewDecided(about=()):
+        case ReviewDecided():
             return Review("approved", event.commit, who=event.who, since=time)
-        case _:
-            return review
 
 
 def _fold_integration(integration: Integration, event: Any) -> Integration:
@@ -413,8 +418,9 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
         case AttemptFailed(failure=failure, then=then):
             failed = replace(_ended(run, time), failure=failure, reason=failure.message)
             return replace(failed, state="idle") if then == "retry" else failed
-        case TaskStopped(reason=reason, failure=failure):
-            return replace(_ended(run, time), state="stopped", reason=reason, failure=failure)
+        case TaskStopped(reason=reason, failure=failure, stays=stays):
+            left = run.session if stays else run.open_session
+            return replace(_ended(run, time), state="stopped", reason=reason, failure=failure, open_session=left)
         case TaskReset():
             return _reset(run, event, time)
         case ReworkRequested(feedback=feedback):

@@ -1,7 +1,7 @@
 """graph-status: where every subtask stands, what needs a person first. Reads rows; builds no graph."""
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinate_agents.graph.operations.loading import pick_graph
 from coordinate_agents.graph.operations.table import Result
@@ -11,6 +11,10 @@ from coordinate_agents.graph.view import status_of_rows
 
 if TYPE_CHECKING:
     from coordinate_agents.graph.store.rows import GraphRow
+    from coordinate_agents.graph.store.store import Store
+
+# States of Sessions that no driver watches.
+_UNWATCHED: Final = frozenset({"idle", "running"})
 
 
 class Request(NamedTuple):
@@ -32,17 +36,21 @@ def execute(runtime: Runtime, request: Request) -> Result:
     return Result(status_of(runtime, row.id))
 
 
-def status_of(runtime: Runtime, graph: str) -> dict[str, Any]:
-    """`data` of graph-status as it is recorded now; what every driving verb answers with. Raises: TASK_NOT_FOUND."""
+def status_of(runtime: Runtime, graph: str, *, store: "Store | None" = None) -> dict[str, Any]:
+    """`data` of graph-status as it is recorded now; what every driving verb answers with. Raises: TASK_NOT_FOUND.
+
+    `store`: one that was opened later than the runtime's own; a reading one stands still.
+    """
+    store = store or runtime.store
     # The lease first: a driver that ends between the two looks is then still named, and never a finished graph without
     # its last events.
     driver = holder(runtime.state_dir, graph)
-    row = pick_graph(runtime.store, graph)
+    row = pick_graph(store, graph)
     behind = base_behind(runtime, row)
-    data = status_of_rows(row, runtime.store.runs(graph), driver=driver, now=runtime.clock.now(), base_behind=behind)
+    data = status_of_rows(row, store.runs(graph), driver=driver, now=runtime.clock.now(), base_behind=behind)
     for subtask in data["subtasks"]:
         session = subtask["session"]
-        if session is not None and session["state"] == "idle" and _has_ended(runtime, session["id"]):
+        if session is not None and session["state"] in _UNWATCHED and _has_ended(runtime, session["id"]):
             session["state"] = "exited"
     return data
 
@@ -69,7 +77,7 @@ def base_behind(runtime: Runtime, row: "GraphRow") -> int | None:
 
 
 def _has_ended(runtime: Runtime, session: str) -> bool:
-    """Whether the idle Session wrote its last record since: its host ends it by itself, and nobody folds that in."""
+    """Whether the Session wrote its last record since: it ended by itself, and nobody folds that in."""
     try:
         record = json.loads((runtime.state_dir / "sessions" / session / "record.json").read_bytes())
     except (OSError, ValueError):
