@@ -273,6 +273,11 @@ class Engine:
         """Whether this drive starts what is ready."""
         return not self._options.is_short and not self._is_leaving
 
+    @property
+    def starts_anew(self) -> bool:
+        """Whether this drive may begin attempts at all."""
+        return self._options.max_starts != 0
+
     def why_not(self, subtask: SubtaskId) -> Deferred | None:
         """Why a ready subtask cannot start now; None when it can."""
         return self._planner.why_not(subtask, closed=self.context.hold_starts())
@@ -304,7 +309,7 @@ class Engine:
         self._found_ended.add(subtask)
 
     def _resume_found(self, outcome: Event) -> None:
-        if self._options.is_short:
+        if self._options.is_short or not self.starts_anew:
             return
         if isinstance(outcome, TaskStopped) and outcome.subtask in self._found_ended:
             self._found_ended.remove(outcome.subtask)

@@ -217,6 +217,8 @@ async def _begin(engine: Engine, holds: Holds, *, retry_failed: bool) -> None:
     pending = recovery.continue_integration(context.snapshot)
     if pending is not None:
         engine.start(pending)
+    if not (engine.starts_anew or retry_failed):
+        return  # what was interrupted stays a fact
     for reset in recovery.resets(context.snapshot, retry_failed=retry_failed):
         await _make_ready(engine, reset)
 

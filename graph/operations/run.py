@@ -4,7 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -74,7 +74,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
                 write_artefacts(runtime, row.id, request.artefacts, status_of(runtime, row.id))
         raise
     if ending == "handover":
-        _start_detached(runtime, row.id, request)
+        start_detached(runtime, row.id, request)
     data: dict[str, Any] = status_of(runtime, row.id)
     data["ending"] = ending
     code = exit_code_of(snapshot, ending, integrate=request.integrate, until=until)
@@ -122,7 +122,7 @@ def _detached(runtime: Runtime, row: GraphRow, request: Request) -> Result:
     current = holder(runtime.state_dir, row.id)
     if current is None:
         once = [("--retry-failed", request.retry_failed), ("--stop-on-exit", request.stop_on_exit)]
-        _start_detached(runtime, row.id, request, [name for name, wanted in once if wanted])
+        start_detached(runtime, row.id, request, [name for name, wanted in once if wanted])
     else:
         raise GraphError(
             "LEASE_HELD",
@@ -135,10 +135,18 @@ def _detached(runtime: Runtime, row: GraphRow, request: Request) -> Result:
     return Result(data)
 
 
-def _start_detached(runtime: Runtime, graph: str, request: Request, more: Sequence[str] = ()) -> None:
+def start_detached(
+    runtime: Runtime,
+    graph: str,
+    request: Request,
+    more: Sequence[str] = (),
+    *,
+    environment: Mapping[str, str] | None = None,
+) -> None:
     """A driver in a session of its own, with its output in a private file; it takes the lease itself.
 
     `more`: options that a driver that only takes over is not given; what was to be done once was done.
+    `environment`: None is this process's own.
     """
     words = [sys.executable, "-P", "-m", "coordinate_agents.cli.main", "graph-run", graph, "--root", str(runtime.root)]
     for name, value in (
@@ -158,5 +166,12 @@ def _start_detached(runtime: Runtime, graph: str, request: Request, more: Sequen
     descriptor = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with contextlib.closing(os.fdopen(descriptor, "wb")) as log:
         subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", start_new_session=True, close_fds=True
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env=environment,
+            start_new_session=True,
+            close_fds=True,
         )
