@@ -24,6 +24,7 @@ _GROUPS: Final = {
     "run": "Run",
     "look": "Look (these change nothing)",
     "change": "Change",
+    "task": "Single Tasks",
     "session": "Sessions",
     "set up": "Set up",
 }

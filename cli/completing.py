@@ -29,6 +29,8 @@ def completer(param: Param) -> Complete | None:
         return _files_and_graphs if param.takes_file else _files
     if param.name == "graph" and param.kind == "text":
         return _graphs
+    if param.name == "task" and param.kind == "text":
+        return _tasks
     if param.name in _SUBTASKS and param.kind == "text":
         return _subtasks
     return _sessions if param.name == "session" else None
@@ -44,6 +46,11 @@ def _files_and_graphs(ctx: click.Context, param: click.Parameter, incomplete: st
 
 def _graphs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return _offered(((row.id, row.title) for row in _rows(ctx)), incomplete)
+
+
+def _tasks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The graphs of one subtask."""
+    return _offered(((row.id, row.title) for row in _rows(ctx) if len(list(_of(row))) == 1), incomplete)
 
 
 def _subtasks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

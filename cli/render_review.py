@@ -14,11 +14,11 @@ _TITLES: Final = ("SUBTASK", "COMMIT", "FILES", "+", "-", "CHECKS", "CERTIFICATE
 
 def review(data: Mapping[str, Any]) -> list[str]:
     """The material when nothing was decided by this call; always the graph's state and the advice."""
-    shown = [] if data["decided"]["decision"] else [*_material(data["material"]), ""]
+    shown = [] if data["decided"]["decision"] else [*material(data["material"]), ""]
     return [*shown, *status(data)]
 
 
-def _material(material: Mapping[str, Any]) -> Iterator[str]:
+def material(material: Mapping[str, Any]) -> Iterator[str]:
     whole = material["integration"]
     if whole is not None:
         yield f"To be reviewed: {whole['commit']}"

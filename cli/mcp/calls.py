@@ -148,11 +148,12 @@ class Calls:
 
     async def still_running(self, invocation: Invocation, more: Document) -> Document:
         """What is said of a call that goes on: the cursor from which `graph-events` tells the rest."""
-        look = resources.look(_EVENTS, {"graph": invocation.values.get("graph"), "limit": 1})
+        asked = invocation.values.get("graph") or invocation.values.get("task")
+        look = resources.look(_EVENTS, {"graph": asked, "limit": 1})
         assert look.verb is not None
         events, _ = await self.look(Invocation(look.verb, look.values, invocation.root, True, invocation.who))
         cursor = events["data"]["cursor"] if events["ok"] else None
-        graph = events["data"]["graph"] if events["ok"] else invocation.values.get("graph")
+        graph = events["data"]["graph"] if events["ok"] else asked
         advice = f"it goes on; ask again with coordinate_agents_{invocation.verb.name.replace('-', '_')}"
         if more:
             advice = (

@@ -24,7 +24,13 @@ _NO_TOOLS: Final = frozenset({"session-attach", "mcp", "completion"})
 # No call goes on by itself for ever (`follow`), graph-run always drives in the background (`detach`), and no client
 # names a place anywhere on this machine to write to (`artefacts`).
 _NOT_OFFERED: Final = frozenset({"follow", "detach", "artefacts"})
-_NAMES: Final[Mapping[str, str]] = {"graph": TASK, "subtask": "subtaskId", "session": "sessionId", "file": DOCUMENT}
+_NAMES: Final[Mapping[str, str]] = {
+    "graph": TASK,
+    "task": TASK,
+    "subtask": "subtaskId",
+    "session": "sessionId",
+    "file": DOCUMENT,
+}
 
 # What only a person decides unless the server was started with --allow-decisions: verbs by what follows the prefix of
 # their name, and options.
@@ -50,6 +56,9 @@ _CORE: Final = frozenset(
 _GRAPH_KEYS: Final = ("graph", "attention", "subtasks", "frontier", "integration")
 _GRAPH_VERBS: Final = frozenset(
     f"graph-{name}" for name in ("status", "run", "dispatch", "recover", "resume", "stop", "integrate", "wait", "check")
+)
+_TASK_VERBS: Final = frozenset(
+    f"task-{name}" for name in ("create", "dispatch", "status", "inspect", "review", "resume", "stop")
 )
 _SESSION_VERBS: Final = frozenset(
     f"session-{name}" for name in ("open", "status", "inspect", "read", "write", "answer", "interrupt", "close")
@@ -234,6 +243,8 @@ def _data_properties(verb: Verb) -> dict[str, Any]:
     if verb.name in _GRAPH_VERBS:
         kinds = {"attention": "array", "subtasks": "array"}
         return {key: {"type": kinds.get(key, ["object", "null"])} for key in _GRAPH_KEYS}
+    if verb.name in _TASK_VERBS:
+        return {"task": {"type": "object"}, "attention": {"type": "array"}}
     if verb.name in _SESSION_VERBS:
         return {"session": {"type": "object"}}
     return {}

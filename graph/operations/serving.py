@@ -18,6 +18,7 @@ from coordinate_agents.graph.acts.dispatch import dispatch
 from coordinate_agents.graph.acts.hold import hold, release
 from coordinate_agents.graph.acts.resume import resume
 from coordinate_agents.graph.acts.review import review
+from coordinate_agents.graph.acts.stop_task import stop_task
 from coordinate_agents.graph.acts.tell import tell
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.engine import Engine
@@ -169,9 +170,10 @@ def _served(serve: Serve) -> Handler:
 
 
 # What must be heard at once, or waits long for a start or a program.
-_BESIDE: Final = frozenset({"stop", "hold", "release", "tell", "dispatch"})
+_BESIDE: Final = frozenset({"stop", "task-stop", "hold", "release", "tell", "dispatch"})
 _HANDLERS: Final[Mapping[str, Handler]] = {
     "stop": _stop,
+    "task-stop": _answered(stop_task),
     "hold": _attached,
     "release": _detached,
     "resume": _answered(resume),

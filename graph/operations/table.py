@@ -55,7 +55,7 @@ class Verb(NamedTuple):
     summary: str
     access: Literal["none", "optional", "read", "write"]
     params: tuple[Param, ...] = ()
-    group: Literal["begin", "run", "look", "change", "session", "set up"] = "look"
+    group: Literal["begin", "run", "look", "change", "task", "session", "set up"] = "look"
     is_quick: bool = False
     is_destructive: bool = False
     is_repeatable: bool = False
@@ -89,6 +89,7 @@ def _python_name(name: str) -> str:
 
 GRAPH: Final = Param("graph", "graph id; may be left out when exactly one is unfinished", positional=True)
 SUBTASK: Final = Param("subtask", "subtask id", positional=True)
+TASK: Final = Param("task", "id of the Task; may be left out when exactly one is unfinished", positional=True)
 SESSION: Final = Param("session", "Session id, or GRAPH/SUBTASK", positional=True, required=True)
 FILE: Final = Param("file", "graph file; - reads standard input", kind="path", positional=True, required=True)
 KEEP_MARKERS: Final = Param("keep-markers", "lines that look like conflict markers may stay", kind="flag")
@@ -434,6 +435,108 @@ VERBS: Final[tuple[Verb, ...]] = (
         ),
     ),
     Verb("graph-verify", "re-check every certificate from git alone", "read", (GRAPH,)),
+    Verb(
+        "recover-inspect",
+        "show what a recovery would find: Sessions, worktrees, branches, as facts; records nothing",
+        "read",
+        (Param("graph", "graph or Task id (default: every unfinished one)", positional=True), SUBTASK),
+    ),
+    Verb(
+        "task-create",
+        "record one piece of work as a Task: a graph of one subtask",
+        "write",
+        (
+            Param("spec", "what is to be done; - reads standard input", positional=True),
+            Param("title", "a line for lists (default: the first line of the text)"),
+            Param("as", "id of the Task (default: made from the text)"),
+            Param("agent", "configured agent that does it"),
+            Param("base", "commit to start from (default: HEAD)"),
+            Param("writes", "pattern of paths that it may change; repeat for several", multiple=True),
+            Param("check", "command that must pass on the result; repeat for several", multiple=True),
+            Param(
+                "isolation",
+                "where the agent works: a worktree of its own; your checkout is refused, with the reason",
+                kind="choice",
+                choices=("worktree", "checkout"),
+                default="worktree",
+            ),
+            WORKTREE_ROOT,
+        ),
+        group="task",
+        is_repeatable=True,
+    ),
+    Verb(
+        "task-dispatch",
+        "give a Task to its agent, or send the requested changes into its Session; then leave it to be awaited",
+        "write",
+        (TASK, Param("grace", "wait so long for an end that comes at once (default: 10s)", kind="duration")),
+        group="task",
+    ),
+    Verb(
+        "task-status",
+        "show where a Task stands",
+        "read",
+        (
+            TASK,
+            Param("brief", "few bytes: the state, a cursor, and what changed", kind="flag"),
+            Param("since", "only what changed after this cursor (brief)", kind="integer"),
+            Param("wait", "wait so long for a change, at most 25s (brief)", kind="duration"),
+        ),
+        group="task",
+        is_quick=True,
+    ),
+    Verb(
+        "task-inspect",
+        "show everything known of a Task",
+        "read",
+        (TASK, Param("part", "only this part", kind="choice", choices=("failure", "screen", "diff", "events"))),
+        group="task",
+        is_quick=True,
+    ),
+    Verb(
+        "task-review",
+        "look at a Task's verified work, approve exactly that commit, or ask for changes",
+        "write",
+        (
+            TASK,
+            Param(
+                "decision",
+                "without it the work is shown",
+                kind="choice",
+                choices=("REVIEW_APPROVED", "CHANGES_REQUESTED"),
+            ),
+            Param("commit", "the commit that the decision is about; refused when another one stands now"),
+            Param("feedback", "what has to be changed; - reads standard input"),
+            Param("feedback-file", "a file that says it", kind="path"),
+        ),
+        group="task",
+    ),
+    Verb(
+        "task-resume",
+        "come back to a Task: record what ended, await again what runs, ready what failed; start no agent",
+        "write",
+        (
+            TASK,
+            Param("say", "words for the agent's next prompt; - reads standard input"),
+            Param(
+                "from",
+                "the kept worktree and branch (default), or a fresh base; what is there is set aside first",
+                kind="choice",
+                choices=("branch", "base"),
+            ),
+            Param("agent", "configured agent that does it from now on"),
+        ),
+        group="task",
+        is_repeatable=True,
+    ),
+    Verb(
+        "task-stop",
+        "await and verify nothing more of a Task; its Session is left as it is",
+        "write",
+        (TASK, Param("reason", "why, for the record")),
+        group="task",
+        is_repeatable=True,
+    ),
     Verb(
         "session-open",
         "open an agent's terminal, or return the healthy one that fits",

@@ -70,6 +70,7 @@ LOOKS = {
     "setup-discover": [],
     "doctor": [],
     "graph-recover": ["plan"],
+    "recover-inspect": ["", "plan", "plan {}"],
     "graph-check": ["plan dirty", "plan print"],
     "graph-hold": ["plan names"],
     "graph-tell": ["plan print {hostile}", "plan names {hostile}"],
@@ -85,6 +86,7 @@ LOOKS = {
 OTHERS = {"graph-schema", "graph-import", "session-open", "setup-configure", "setup-trust", "evidence-submit"}
 OTHERS |= {"completion"}
 OF_THEIR_OWN = {"mcp", "graph-review", "graph-forget"}
+OF_THEIR_OWN |= {f"task-{name}" for name in ("create", "dispatch", "status", "inspect", "review", "resume", "stop")}
 
 
 def unsafe(text: str) -> list[str]:
@@ -214,7 +216,7 @@ def test_nothing_that_agents_say_or_name_acts_on_a_terminal(world: World) -> Non
     assert leaks == [], "\n\n".join(leaks)
 
 
-def test_nothing_acts_on_a_terminal_while_it_is_reviewed_and_removed(world: World) -> None:
+def test_nothing_acts_on_a_terminal_while_it_is_reviewed_removed_or_a_task_of_its_own(world: World) -> None:
     prepare(world)
     file = world.graph(
         f'id: good\nsubtasks: [{{id: names, agent: names, title: "{ONE_LINE}", spec: x}}]\n', "good.yaml"
@@ -237,6 +239,15 @@ def test_nothing_acts_on_a_terminal_while_it_is_reviewed_and_removed(world: Worl
         ["graph-forget", "good", "--dry-run"],
         ["graph-forget", "good"],
         ["graph-undo", "good"],
+        ["task-create", HOSTILE, "--title", HOSTILE],
+        ["task-create", HOSTILE, "--as", "mine", "--agent", "names"],
+        ["task-dispatch", "mine"],
+        ["task-status", "mine"],
+        ["task-inspect", "mine"],
+        ["task-review", "mine"],
+        ["task-review", "mine", "--decision", "CHANGES_REQUESTED", "--feedback", HOSTILE],
+        ["task-resume", "mine", "--say", HOSTILE],
+        ["task-stop", "mine", "--reason", HOSTILE],
     ):
         _, out, err = call(world, *words)
         assert_harmless(" ".join(words).replace(HOSTILE, "HOSTILE"), out, err)

@@ -31,6 +31,8 @@ def test_every_verb_answers_over_mcp_what_it_answers_on_the_command_line(world: 
     bad = world.graph(BAD, "bad.yaml")
     assert world.run("run", plan, "--integrate", "--json").code == 0
     session = world.status("plan")["subtasks"][0]["session"]["id"]
+    job = ("Add it.", "--as", "job", "--writes", "f", "--writes", "g", "--check", "test -f f")
+    assert world.run("task-create", *job).code == 0
     cases: list[tuple[str, tuple[object, ...], dict[str, Any]]] = [
         ("graph-init", (), {}),
         ("graph-validate", (plan,), {"path": str(plan)}),
@@ -46,6 +48,7 @@ def test_every_verb_answers_over_mcp_what_it_answers_on_the_command_line(world: 
         ("graph-stop", ("plan", "--reason", "why"), {"taskId": "plan", "reason": "why"}),
         ("graph-integrate", ("plan", "--abort"), {"taskId": "plan", "abort": True}),
         ("graph-list", (), {}),
+        ("graph-status", ("plan",), {"taskId": "plan"}),
         ("graph-status", (), {}),
         ("graph-status", ("other",), {"taskId": "other"}),
         ("graph-inspect", ("plan", "a"), {"taskId": "plan", "subtaskId": "a", "maxBytes": 1 << 20}),
@@ -56,6 +59,17 @@ def test_every_verb_answers_over_mcp_what_it_answers_on_the_command_line(world: 
         ("graph-path", ("plan", "a"), {"taskId": "plan", "subtaskId": "a"}),
         ("graph-export", ("plan", "--format", "dot"), {"taskId": "plan", "format": "dot"}),
         ("graph-verify", ("plan",), {"taskId": "plan"}),
+        ("recover-inspect", ("plan",), {"taskId": "plan"}),
+        ("recover-inspect", ("plan", "b"), {"taskId": "plan", "subtaskId": "b"}),
+        ("task-create", job, {"spec": "Add it.", "as": "job", "writes": ["f", "g"], "check": ["test -f f"]}),
+        ("task-create", ("x", "--isolation", "checkout"), {"spec": "x", "isolation": "checkout"}),
+        ("task-status", ("job",), {"taskId": "job"}),
+        ("task-status", ("job", "--brief", "--since", "99"), {"taskId": "job", "brief": True, "since": 99}),
+        ("task-inspect", ("job", "--part", "failure"), {"taskId": "job", "part": "failure"}),
+        ("task-dispatch", ("plan", "--grace", "5"), {"taskId": "plan", "grace": 5}),
+        ("task-review", ("job", "--decision", "REVIEW_APPROVED"), {"taskId": "job", "decision": "REVIEW_APPROVED"}),
+        ("task-resume", ("job",), {"taskId": "job"}),
+        ("task-stop", ("job", "--reason", "why"), {"taskId": "job", "reason": "why"}),
         ("session-open", ("plan/a", "--agent", "none"), {"taskId": "plan", "subtaskId": "a", "agent": "none"}),
         ("session-list", ("plan", "--all"), {"taskId": "plan", "all": True}),
         ("session-status", (session,), {"sessionId": session}),

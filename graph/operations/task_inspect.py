@@ -1,0 +1,21 @@
+"""task-inspect: everything known of a Task, or one part of it; what graph-inspect tells of its subtask."""
+
+from dataclasses import dataclass
+
+from coordinate_agents.graph.operations import inspect
+from coordinate_agents.graph.operations.table import Result
+from coordinate_agents.graph.operations.task_shape import pick_task, task_data
+from coordinate_agents.graph.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    task: str | None = None
+    part: str | None = None
+
+
+def execute(runtime: Runtime, request: Request) -> Result:
+    """The data of graph-inspect with `task` beside it. Raises: as `pick_task`."""
+    row, subtask = pick_task(runtime.store, request.task, instead="graph-inspect")
+    found = inspect.execute(runtime, inspect.Request(row.id, subtask, request.part))
+    return Result({"task": task_data(runtime, row.id)["task"], **found.data}, found.exit_code)
