@@ -6,7 +6,9 @@ beginning of something whose rest was not printed yet, and is then held back. Ru
 
 import re
 
-from coordinate_agents.sessions.redact import MAX_MATCH, Redactor, hints
+from coordinate_agents.sessions.between import STAYING, Shown, has_controls, without_unfinished
+from coordinate_agents.sessions.redact import MAX_MATCH, Redactor
+from coordinate_agents.sessions.shapes import KEY_OPENING, hints
 
 # Bytes of a secret that are there while its shape is not complete yet, at the very end of the data. A header or the
 # scheme of an address is no secret: only what comes behind it is held back.
@@ -17,7 +19,14 @@ _TOKEN = (
 _ADDRESS = rb"://[^\s/:@\"'<>]{0,256}:([^\s/@\"'<>]{1,512})\Z"
 _KEY = rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----BEGIN)){0,16384}\Z"
 _LONGEST_SEQUENCE = 4096
-_COMPLETE_SEQUENCE = rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]+[0-~]|[0-OQ-WYZ\\`-~])"
+_BEGIN = rb"\x1b|\xc2[\x90\x98\x9b\x9d-\x9f]"
+_CSI = rb"(?:\x1b\[|\xc2\x9b)[0-?]*[ -/]*"
+_STRING = rb"(?:\x1b[\]PX^_]|\xc2[\x90\x98\x9d-\x9f])"
+_COMPLETE_SEQUENCE = rb"%b[@-~]|%b[^\x07\x1b]*?(?:\x07|\x1b\\|\xc2\x9c)|\x1b(?:[ -/]+[0-~]|[0-OQ-WYZ\\`-~])" % (
+    _CSI,
+    _STRING,
+)
+_CUT_SEQUENCE = rb"%b|%b[^\x07]*|\x1b[ -/]*" % (_CSI, _STRING)
 
 
 def open_start(redactor: Redactor, data: bytes, spans: list[tuple[int, int]]) -> int:
@@ -28,21 +37,46 @@ def open_start(redactor: Redactor, data: bytes, spans: list[tuple[int, int]]) ->
     first = redactor.literal_opening(data)
     near = data[-MAX_MATCH:]
     base = len(data) - len(near)
-    for expression, group, hint in ((_TOKEN, 0, b""), (_ADDRESS, 1, b"://"), (_KEY, 0, b"-----BEGIN")):
-        if (not hint or hint in near) and (match := re.search(expression, near)) is not None:
-            first = min(first, base + match.start(group))
-    for start, end in reversed(spans):
-        if end == len(data) or start < first < end:
+    first = min(first, base + _opening(near))
+    end = len(data)
+    if has_controls(near):
+        ended = without_unfinished(near)
+        shown = Shown(ended, STAYING)
+        at = _opening(shown.text)
+        first = min(first, base + shown.place(at)) if at < len(shown.text) else first
+        # What follows behind a sequence still belongs to the part before it.
+        end = base + shown.place(len(shown.text) - 1) + 1 if shown.text else base
+    for start, stop in reversed(spans):
+        if stop >= end or start < first < stop:
             first = min(first, start)
+    return first
+
+
+def _opening(near: bytes) -> int:
+    """Where in the data a secret begins of which more may come; its length when none does."""
+    first = len(near)
+    for expression, group, hint in ((_TOKEN, 0, b""), (_ADDRESS, 1, b"://"), (_KEY, 0, KEY_OPENING)):
+        if (not hint or hint in near) and (match := re.search(expression, near)) is not None:
+            first = min(first, match.start(group))
     return first
 
 
 def undecided(redactor: Redactor, data: bytes) -> int:
     """As `open_start`, for a stream that never looks back: also the beginning of a header or a hint is held back."""
+    first = min(redactor.literal_opening(data), _first_hint(data))
+    if has_controls(data):
+        shown = Shown(without_unfinished(data), STAYING)
+        at = _first_hint(shown.text)
+        first = min(first, shown.place(at)) if at < len(shown.text) else first
+    return first
+
+
+def _first_hint(data: bytes) -> int:
+    """Where what may lead to a shape begins; the length of the data when nothing does."""
     line = data.rfind(b"\n") + 1
-    first = redactor.literal_opening(data)
+    first = len(data)
     for hint in hints():
-        at = data.find(hint, 0 if hint == b"-----BEGIN" else line)
+        at = data.find(hint, 0 if hint == KEY_OPENING else line)
         if at < 0:
             at = _prefix_at_end(data, hint)
         first = min(first, max(0, at - 8) if at >= 0 else first)
@@ -66,12 +100,13 @@ def sequence_end(data: bytes) -> int:
     if data.endswith(b"\r"):
         data = data.rstrip(b"\r")
         return len(data)
-    at = data.rfind(b"\x1b", max(0, len(data) - _LONGEST_SEQUENCE))
-    if at < 0 or re.match(_COMPLETE_SEQUENCE, data[at:], re.DOTALL):
+    at = max((match.start() for match in re.finditer(_BEGIN, data[-_LONGEST_SEQUENCE:])), default=-1)
+    if at < 0 or re.match(_COMPLETE_SEQUENCE, data[-_LONGEST_SEQUENCE:][at:], re.DOTALL):
         return len(data)
-    if data[at : at + 2] in (b"\x1b]", b"\x1bP", b"\x1bX", b"\x1b^", b"\x1b_") and b"\n" in data[at:]:
+    at += max(0, len(data) - _LONGEST_SEQUENCE)
+    if b"\n" in data[at:] and re.match(_STRING, data[at:]):
         return len(data)  # never ended; it hides no more than its line
-    return at if re.fullmatch(rb"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07]*|[ -/]*)", data[at:], re.DOTALL) else len(data)
+    return at if re.fullmatch(_CUT_SEQUENCE, data[at:], re.DOTALL) else len(data)
 
 
 def _prefix_at_end(data: bytes, word: bytes) -> int:

@@ -4,8 +4,9 @@ Two kinds are masked: literal values that the caller names, also where they were
 JSON), and text that has the shape of a well-known secret whatever its value. Masking is exact: what is not a secret
 comes out byte for byte.
 
-A literal value is also masked where control sequences stand between its characters (a program that colours half of it,
-say): they vanish from plain text and from the screen, and would leave the value whole there. The mask takes them along.
+Both are also masked where control sequences stand between their characters (a program that colours half of one, say):
+they vanish from plain text and from the screen, and would leave the secret whole there. The mask takes them along. For
+a shape only sequences count that leave the cursor where it is: what is drawn at two places is not one word.
 
 Output arrives in pieces, and a secret may be cut anywhere. `Stream` therefore gives text out only up to a point that no
 secret can cross: the last line end, when nothing that spans lines is open there, else `MAX_MATCH` bytes before the end
@@ -16,98 +17,24 @@ Runs in hosts: stdlib only, nothing slow to load.
 
 import binascii
 import json
-import re
-from bisect import bisect_right
 from collections.abc import Iterable
+
+from coordinate_agents.sessions.between import BETWEEN, STAYING, Shown, compiled, has_controls, without_unfinished
+from coordinate_agents.sessions.shapes import KEY_OPENING, LETTERS, SHAPES, Letters, letters_of
 
 MASK = b"[redacted]"
 MAX_MATCH = 32 << 10
 _MAX_SECRET_BYTES = 8 << 10
 # How far a pattern may look behind its start.
 _CONTEXT = 8
-_KEY_OPENING = b"-----BEGIN"
-# What may stand between two characters of a value and is not shown: sequences, single controls, CR without LF.
-_BETWEEN = (
-    rb"(?:\x1b\[|\xc2\x9b)[0-?]*[ -/]*[@-~]"
-    rb"|(?:\x1b[\]PX^_]|\xc2[\x90\x98\x9d-\x9f])[^\x07\x1b\n]{0,512}(?:\x07|\x1b\\|\xc2\x9c)"
-    rb"|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
-    rb"|\r(?!\r*\n)|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]"
-)
-_UNFINISHED = (
-    rb"(?:(?:\x1b\[|\xc2\x9b)[0-?]*[ -/]*|(?:\x1b[\]PX^_]|\xc2[\x90\x98\x9d-\x9f])[^\x07\x1b\n]{0,512}(?:\x1b|\xc2)?"
-    rb"|\x1b[ -/]*|\xc2|\r+)\Z"
-)
-# Everything but the bytes that those begin with.
-_TEXT = bytes({*range(256)} - {*range(32), 0x7F, 0xC2} | {0x09, 0x0A})
-# A value and what stands in it. Less than MAX_MATCH, so that a cut never hides one.
-_MAX_SPLIT = 16 << 10
-
-# Each shape: a literal that is looked for first, since that is much faster than any expression, and the expression,
-# which starts as near to that literal as it can; what its one group holds is masked. No expression may need more than
-# a bounded number of steps per byte, whatever an agent prints.
-_SHAPES: tuple[tuple[bytes, bytes], ...] = (
-    *((b"gh%c_" % letter, rb"\b(gh%c_[A-Za-z0-9]{36,255})" % letter) for letter in b"pousr"),
-    (b"github_pat_", rb"\b(github_pat_[A-Za-z0-9_]{22,255})"),
-    (b"glpat-", rb"\b(glpat-[A-Za-z0-9_-]{20,128})"),
-    (b"sk-", rb"\b(sk-[A-Za-z0-9_-]{20,512})"),
-    (b"k_live_", rb"\b([rs]k_live_[A-Za-z0-9]{16,255})"),
-    (b"k_test_", rb"\b([rs]k_test_[A-Za-z0-9]{16,255})"),
-    (b"xox", rb"\b(xox[abeoprs]-[A-Za-z0-9-]{10,512})"),
-    (b"AKIA", rb"\b(AKIA[0-9A-Z]{16})\b"),
-    (b"ASIA", rb"\b(ASIA[0-9A-Z]{16})\b"),
-    (b"AIza", rb"\b(AIza[0-9A-Za-z_-]{35})"),
-    (b"npm_", rb"\b(npm_[A-Za-z0-9]{36})"),
-    (b"pypi-", rb"\b(pypi-[A-Za-z0-9_-]{50,1024})"),
-    (b"hf_", rb"\b(hf_[A-Za-z0-9]{30,128})"),
-    (b"eyJ", rb"\b(eyJ[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,2048})"),
-    *(
-        (name, name + rb"[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?([^\s\"'][^\r\n\"']{0,8191})")
-        for name in (b"uthorization", b"UTHORIZATION")
-    ),
-    (b"ookie:", rb"(?<=[Cc])ookie:[ \t]{0,8}([^\s][^\r\n]{0,8191})"),
-    (b"://", rb"://[^\s/:@\"'<>]{0,256}:([^\s/@\"'<>]{1,512})@"),
-    (
-        _KEY_OPENING,
-        rb"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        rb"(?:(?:[^-]|-(?!----BEGIN)){1,16384}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        rb"|(?:[\s,\"']|\\[nr]){0,8}(?:[A-Za-z0-9+/=]{16,128}(?:[\s,\"']|\\[nr]){0,8}){1,100}))",
-    ),
-)
-
-# The letters of each hint, those first that ordinary output has least of. One letter is found ten times faster than a
-# word, and one that is not there at all answers for every shape that needs it.
-_BY_RARITY = b"JZIzU_Ax:-kywgbpfhudlsmrntaoie"
-
-
-def _letters_of(word: bytes) -> tuple[bytes, ...]:
-    return tuple(bytes([letter]) for letter in sorted(set(word), key=lambda one: (_BY_RARITY.find(one), one)))
-
-
-_LETTERS = tuple(_letters_of(hint) for hint, _ in _SHAPES)
+# A secret and what stands in it. So much less than MAX_MATCH that a cut never hides one, nor a sequence in it.
+_MAX_SPLIT = 24 << 10
+# What is looked at before a part, to find where the sequences in it begin: more than twice the longest.
+_BEFORE = 1 << 10
 # Without a line end, look again only after so much.
 _STEP = 16 << 10
 
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
-_COMPILED: dict[bytes, re.Pattern[bytes]] = {}
-
-
-def _compiled(expression: bytes) -> re.Pattern[bytes]:
-    """Compiled when first needed: a host that never sees a shape never pays for it."""
-    found = _COMPILED.get(expression)
-    if found is None:
-        found = _COMPILED[expression] = re.compile(expression)
-    return found
-
-
-def compile_shapes() -> None:
-    """Compile every shape now: for a process that forks hosts, so that each of them has them."""
-    for expression in (*(shape for _, shape in _SHAPES), _BETWEEN, _UNFINISHED):
-        _compiled(expression)
-
-
-def hints() -> list[bytes]:
-    """The literal that each shape starts near to."""
-    return [hint for hint, _ in _SHAPES]
 
 
 def encodings(secret: str) -> set[bytes]:
@@ -135,48 +62,10 @@ def _is_plain_in_url(c: int) -> bool:
     return (chr(c).isalnum() and c < 128) or c in b"-._~"
 
 
-class _Letters(dict[bytes, bool]):
-    """Whether a letter is in the data from some place on; each is looked for once, when first asked for."""
-
-    __slots__ = ("_data", "_start")
-
-    def __init__(self, data: bytes, start: int) -> None:
-        self._data, self._start = data, start
-
-    def __missing__(self, letter: bytes) -> bool:
-        found = self[letter] = self._data.find(letter, self._start) >= 0
-        return found
-
-
-class _Shown:
-    """Where in the data a byte is that remains when everything between characters is taken out."""
-
-    __slots__ = ("_at", "_gone")
-
-    def __init__(self, data: bytes) -> None:
-        self._at: list[int] = []  # how many bytes remain before each part that goes
-        self._gone = [0]  # how many bytes have gone with it
-        for match in _compiled(_BETWEEN).finditer(data):
-            self._at.append(match.start() - self._gone[-1])
-            self._gone.append(self._gone[-1] + match.end() - match.start())
-
-    def place(self, index: int) -> int:
-        return index + self._gone[bisect_right(self._at, index)]
-
-
-def _has_controls(data: bytes) -> bool:
-    """Whether anything of `_BETWEEN` may be there. Quick, since most output has none but CR LF."""
-    if b"\x1b" in data:
-        return True
-    controls = data.translate(None, _TEXT)
-    returns = controls.count(b"\r")
-    return returns != len(controls) or (returns > 0 and returns != data.count(b"\r\n"))
-
-
 class Redactor:
     """Masks one fixed set of literal values and all known shapes."""
 
-    __slots__ = ("_letters", "_literals", "_openings")
+    __slots__ = ("_letters", "_literals", "_openings", "_split_openings")
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         forms: set[bytes] = set()
@@ -185,9 +74,11 @@ class Redactor:
             if value and len(value.encode("utf-8", "surrogateescape")) <= _MAX_SECRET_BYTES:
                 forms |= encodings(value)
         self._literals = sorted(forms, key=lambda form: (-len(form), form))
-        self._letters = [(form, _letters_of(form)) for form in self._literals]
+        self._letters = [(form, letters_of(form)) for form in self._literals]
         # First lines of values that span lines: a line end behind one of them is no safe cut.
         self._openings = [(form.split(b"\n", 1)[0], len(form)) for form in self._literals if b"\n" in form]
+        words = (KEY_OPENING, *(first_line for first_line, _ in self._openings))
+        self._split_openings = [(word, letters_of(word)) for word in words]
 
     def redact(self, data: bytes) -> bytes:
         """The data with every secret replaced by MASK; secrets that touch or overlap share one."""
@@ -211,15 +102,15 @@ class Redactor:
     def _split_spans(self, data: bytes, start: int, limit: int) -> list[tuple[int, int]]:
         """Every occurrence that starts within start..limit and has control sequences in it."""
         data = data[start : limit + _MAX_SPLIT]
-        has = _Letters(data, 0)
+        has = Letters(data, 0)
         found = [form for form, letters in self._letters if all(has[letter] for letter in letters)]
-        if not found or not _has_controls(data):
+        if not found or not has_controls(data):
             return []
-        text = _compiled(_BETWEEN).sub(b"", data)
+        text = compiled(BETWEEN).sub(b"", data)
         found = [form for form in found if form in text]
         if not found:
             return []
-        shown, spans = _Shown(data), []
+        shown, spans = Shown(data), []
         for form in found:
             at = text.find(form)
             while at >= 0:
@@ -232,10 +123,11 @@ class Redactor:
     def spans(self, data: bytes) -> list[tuple[int, int]]:
         """Every part to be masked, in order; parts that touch or overlap are one."""
         found = self.literal_spans(data, 0, len(data))
-        has = _Letters(data, 0)
-        for (hint, expression), letters in zip(_SHAPES, _LETTERS, strict=True):
+        has = Letters(data, 0)
+        for (hint, expression), letters in zip(SHAPES, LETTERS, strict=True):
             if all(has[letter] for letter in letters) and data.find(hint) >= 0:
-                found += [match.span(1) for match in _compiled(expression).finditer(data)]
+                found += [match.span(1) for match in compiled(expression).finditer(data)]
+        found += _split_shapes(data, 0, len(data), [0] * len(SHAPES), has)
         merged: list[tuple[int, int]] = []
         for start, end in sorted(found):
             if merged and start <= merged[-1][1]:
@@ -248,12 +140,12 @@ class Redactor:
         """Where a literal value may have begun of which more is to come; the length of the data when none has."""
         near = data[-_MAX_SPLIT:]
         first = self._opening(data)
-        if self._literals and _has_controls(near):
-            ended = _compiled(_UNFINISHED).sub(b"", near)
-            text = _compiled(_BETWEEN).sub(b"", ended)
+        if self._literals and has_controls(near):
+            ended = without_unfinished(near)
+            text = compiled(BETWEEN).sub(b"", ended)
             at = self._opening(text)
             if at < len(text):
-                first = min(first, len(data) - len(near) + _Shown(ended).place(at))
+                first = min(first, len(data) - len(near) + Shown(ended).place(at))
         return first
 
     def _opening(self, data: bytes) -> int:
@@ -272,26 +164,46 @@ class Redactor:
         cut = data.rfind(b"\n", start) + 1
         if cut <= start:
             return start
-        opening = data.rfind(_KEY_OPENING, max(0, cut - MAX_MATCH), cut)
-        if opening >= 0:
+        if data.rfind(KEY_OPENING, max(0, cut - MAX_MATCH), cut) >= 0:
             return start
         for first_line, length in self._openings:
             if data.find(first_line, max(0, cut - length), cut) >= 0:
                 return start
-        return cut
+        return start if self._has_split_opening(data[max(0, cut - MAX_MATCH) : cut]) else cut
+
+    def _has_split_opening(self, data: bytes) -> bool:
+        """Whether the first line of something that spans lines is there with sequences in it."""
+        has = Letters(data, 0)
+        words = [word for word, letters in self._split_openings if all(has[letter] for letter in letters)]
+        if not words or not has_controls(data):
+            return False
+        text = compiled(BETWEEN).sub(b"", data)
+        return any(word in text for word in words)
 
 
 class Stream:
     """Masks one stream given in pieces; `feed` returns what is safe to show, `finish` the rest."""
 
-    __slots__ = ("_buffer", "_done", "_forgotten", "_later", "_masked", "_next_shape", "_redactor", "_scanned", "masks")
+    __slots__ = (
+        "_buffer",
+        "_done",
+        "_forgotten",
+        "_later",
+        "_masked",
+        "_next_shape",
+        "_next_split",
+        "_redactor",
+        "_scanned",
+        "masks",
+    )
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._buffer = b""
         self._done = 0  # everything before it was given out or masked
         self._scanned = 0  # literal values that start before it were found
-        self._next_shape = [0] * len(_SHAPES)  # where each shape goes on searching
+        self._next_shape = [0] * len(SHAPES)  # where each shape goes on searching
+        self._next_split = [0] * len(SHAPES)  # the same for those with sequences in them
         self._later: list[tuple[int, int]] = []  # found already, but start behind the present limit
         self._masked = False  # the last thing given out was a mask that ends at _done
         self._forgotten = 0  # bytes of the stream before the buffer
@@ -325,9 +237,12 @@ class Stream:
     def _advance(self, limit: int) -> bytes:
         data = self._buffer
         spans = self._later + self._redactor.literal_spans(data, self._scanned, limit)
-        has = _Letters(data, min(self._next_shape))
-        for index, (hint, expression) in enumerate(_SHAPES):
+        has = Letters(data, min(self._next_shape))
+        for index, (hint, expression) in enumerate(SHAPES):
             self._shape_spans(index, hint, expression, limit, spans, has)
+        if min(self._next_shape) != self._scanned:
+            has = Letters(data, self._scanned)
+        spans += _split_shapes(data, self._scanned, limit, self._next_split, has)
         spans.sort()
         self._later = [span for span in spans if span[0] >= limit]
         out = []
@@ -350,15 +265,15 @@ class Stream:
         return b"".join(out)
 
     def _shape_spans(
-        self, index: int, hint: bytes, expression: bytes, limit: int, spans: list[tuple[int, int]], has: _Letters
+        self, index: int, hint: bytes, expression: bytes, limit: int, spans: list[tuple[int, int]], has: Letters
     ) -> None:
         """Add the masked parts of one shape's matches that start before `limit`."""
         data, position = self._buffer, self._next_shape[index]
-        if not all(has[letter] for letter in _LETTERS[index]) or data.find(hint, position) < 0:
+        if not all(has[letter] for letter in LETTERS[index]) or data.find(hint, position) < 0:
             # What was searched without success needs no second search, but for a hint that is cut by the end.
             self._next_shape[index] = max(limit, len(data) - len(hint) - _CONTEXT)
             return
-        for match in _compiled(expression).finditer(data, position):
+        for match in compiled(expression).finditer(data, position):
             if match.start() >= limit:
                 break
             spans.append(match.span(1))
@@ -367,7 +282,7 @@ class Stream:
 
     def _forget(self) -> None:
         """Drop what no later decision can look at."""
-        drop = min(self._scanned, self._done) - _CONTEXT
+        drop = min(self._scanned, self._done) - _BEFORE
         if drop > 0:
             self._buffer = self._buffer[drop:]
             self._forgotten += drop
@@ -375,3 +290,30 @@ class Stream:
             self._scanned -= drop
             self._later = [(start - drop, end - drop) for start, end in self._later]
             self._next_shape = [position - drop for position in self._next_shape]
+            self._next_split = [position - drop for position in self._next_split]
+
+
+def _split_shapes(data: bytes, start: int, limit: int, positions: list[int], has: Letters) -> list[tuple[int, int]]:
+    """The masked parts of shapes that start before `limit`, found in what is shown; positions are moved on.
+
+    `positions`: where each shape goes on searching, none before `start`. `has` is about the data from there on.
+    """
+    wanted = [index for index, letters in enumerate(LETTERS) if all(has[letter] for letter in letters)]
+    base = max(0, start - _BEFORE)
+    spans: list[tuple[int, int]] = []
+    if wanted and has_controls(near := data[base : limit + MAX_MATCH]):
+        shown = Shown(near, STAYING)
+        for index in wanted:
+            hint, expression = SHAPES[index]
+            at = shown.index(positions[index] - base)
+            if shown.text.find(hint, at) < 0:
+                continue
+            for match in compiled(expression).finditer(shown.text, at):
+                if base + shown.place(match.start()) >= limit:
+                    break
+                first, last = shown.place(match.start(1)), shown.place(match.end(1) - 1) + 1
+                if last - first <= _MAX_SPLIT:
+                    spans.append((base + first, base + last))
+                positions[index] = base + shown.place(match.end() - 1) + 1
+    positions[:] = [max(position, limit) for position in positions]
+    return spans

@@ -24,7 +24,7 @@ from coordinate_agents.sessions.drivers import DRIVERS, pty
 from coordinate_agents.sessions.host import main as host
 from coordinate_agents.sessions.plain import last_line, tail
 from coordinate_agents.sessions.process import PR_SET_PDEATHSIG, boot_id, machine_id, prctl
-from coordinate_agents.sessions.redact import compile_shapes
+from coordinate_agents.sessions.shapes import compile_shapes
 
 LOCK_DESCRIPTOR = 3
 # Above every descriptor that is given to a host.
