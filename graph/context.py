@@ -79,10 +79,17 @@ class Context:
     kept_tips_blob: str | None = None
     resolved: dict[str, ResolvedAgent] = field(default_factory=dict)
     holds: dict[SubtaskId, anyio.Event] = field(default_factory=dict)
+    # Set when somebody outside asks to be looked at; another one takes its place then.
+    nudged: anyio.Event = field(default_factory=anyio.Event)
 
     async def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Run a blocking function in a worker thread. Waits for it even when cancelled: git calls are bounded."""
         return await anyio.to_thread.run_sync(lambda: function(*args, **kwargs), limiter=self.git)
+
+    def nudge(self) -> None:
+        """Let everybody look who waits for something that comes from outside, such as a submission."""
+        self.nudged.set()
+        self.nudged = anyio.Event()
 
     async def until_released(self, subtask: SubtaskId) -> None:
         """Wait until nobody holds the subtask: no terminal (`holding`), and no person by a recorded hold.
@@ -133,6 +140,9 @@ class Context:
             "COORDINATE_AGENTS_BASE": base or run.base or "",
             "COORDINATE_AGENTS_SLOT": str(slot),
         }
+        task = self.snapshot.tasks.get(run.id)
+        if task is not None and task.writes is not None:
+            variables["COORDINATE_AGENTS_SCOPE"] = "\n".join(task.writes)
         if ports is not None:
             variables["COORDINATE_AGENTS_PORT_BASE"] = str(ports.base + slot * ports.size)
         return variables

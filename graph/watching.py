@@ -30,7 +30,7 @@ READY_BOUND_S: Final = 60.0
 _QUIET_S: Final = 3.0
 # A question stands for so long at most before it is recorded as one.
 _ASKED_S: Final = 2.0
-# One wait for output; the submit file is looked for at least this often.
+# One wait for output; the submit file is looked for at least this often. evidence-submit does not wait for it.
 _OUTPUT_WAIT_MS: Final = 5000
 # Programs draw a screen anew in less.
 _TAIL_BYTES: Final = 64 << 10
@@ -214,6 +214,8 @@ class Watch:
         assert agent is not None
         last, printed_at, clock = -1, 0.0, self._context.clock
         while self.cause is None:
+            # Before the look: a nudge after it is not missed.
+            nudged = self._context.nudged
             tail = await sessions.read(self._session, max_bytes=_TAIL_BYTES, form="raw")
             is_quiet = clock.monotonic() - printed_at >= agents.idle_s(agent)
             if self._phase == "held":
@@ -228,7 +230,25 @@ class Watch:
                 await self._over("idle-prompt", is_idle=True)
             else:
                 wait_ms = _OUTPUT_WAIT_MS if is_quiet else _SETTLE_MS
-                await sessions.read(self._session, cursor=tail.next_cursor, max_bytes=1024, wait_ms=wait_ms)
+                await self._output_or_nudge(tail.next_cursor, wait_ms, nudged)
+
+    async def _output_or_nudge(self, cursor: int, wait_ms: int, nudged: anyio.Event) -> None:
+        """Wait for output after the cursor, or until somebody asks to be looked at. Raises: SessionError."""
+        failed: list[SessionError] = []
+
+        async def read() -> None:
+            try:
+                await self._context.sessions.read(self._session, cursor=cursor, max_bytes=1024, wait_ms=wait_ms)
+            except SessionError as error:
+                failed.append(error)
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(read)
+            await nudged.wait()
+            group.cancel_scope.cancel()
+        if failed:
+            raise failed[0]
 
     async def _size(self) -> tuple[int, int]:
         record = (await self._context.sessions.look(self._session)).record

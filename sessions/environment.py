@@ -72,6 +72,7 @@ IDENTITY: Final = frozenset(
         "WORKTREE",
         "BRANCH",
         "BASE",
+        "SCOPE",
         "SLOT",
         "PORT_BASE",
         "SESSION",

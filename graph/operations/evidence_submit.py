@@ -1,8 +1,8 @@
 """evidence-submit: an agent says, from inside its Session, that its work is committed and may be looked at.
 
 A trigger and never proof: it writes the Session's submit file, as a program without this verb does, and the driver then
-verifies in git what there is. It is taken only from the process tree of the Session of the subtask's present attempt,
-so that no agent submits for another one; everything else is AGENT_MAY_NOT.
+verifies in git what there is; one that waits is woken. It is taken only from the process tree of the Session of the
+subtask's present attempt, so that no agent submits for another one; everything else is AGENT_MAY_NOT.
 """
 
 import json
@@ -15,6 +15,8 @@ from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.operations.session_target import find
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.store.lease import holder
+from coordinate_agents.graph.store.wake import wake
 from coordinate_agents.sessions.model import SessionId
 
 _BY_HAND = 'printf %s "what was done" > "$COORDINATE_AGENTS_SUBMIT_FILE"'
@@ -31,7 +33,7 @@ class Request:
 
 
 def execute(runtime: Runtime, request: Request) -> Result:
-    """`summaryCut`: the summary was longer than what is kept. Raises: AGENT_MAY_NOT."""
+    """`summaryCut`: the summary was longer than what is kept; `driver`: who was told. Raises: AGENT_MAY_NOT."""
     session = runtime.agents.session_around()
     if session is None:
         raise _may_not("it was not started in the process tree of a living Session of this repository", next=_BY_HAND)
@@ -44,6 +46,9 @@ def execute(runtime: Runtime, request: Request) -> Result:
                 session=session,
             )
     is_whole = runtime.agents.submit(session, request.summary or "")
+    driver = holder(runtime.state_dir, graph)
+    if driver is not None and driver.socket is not None:
+        wake(driver.socket)  # a sandbox may forbid it: then it looks by itself in a while
     data: dict[str, Any] = {
         "taskId": graph,
         "subtaskId": subtask,
@@ -51,6 +56,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
         "sessionId": session,
         "submitted": True,
         "summaryCut": not is_whole,
+        "driver": driver.pid if driver is not None else None,
     }
     return Result(data)
 

@@ -6,6 +6,7 @@ Needs anyio, so it stands apart from what read verbs import. Answers either with
 
 import time
 import uuid
+from collections.abc import Callable
 from typing import Final, Self
 
 import anyio
@@ -22,11 +23,15 @@ _LOOK_AFTER_SOCKET_S: Final = 2.0
 
 
 class RequestInbox:
-    """The requests of the graph whose lease this process holds. One per lease."""
+    """The requests of the graph whose lease this process holds. One per lease.
 
-    def __init__(self, store: Store, lease: Lease) -> None:
+    `on_nudge`: told of every nudge, also of one that comes with no request: something else is to be looked at.
+    """
+
+    def __init__(self, store: Store, lease: Lease, *, on_nudge: Callable[[], None] = lambda: None) -> None:
         self._store = store
         self._lease = lease
+        self._on_nudge = on_nudge
         self._seen: set[int] = set()
         if lease.left_socket is not None:
             remove_dead(lease.left_socket)
@@ -44,7 +49,8 @@ class RequestInbox:
     async def next(self) -> tuple[RequestRow, ...]:
         """Wait for open requests that this inbox has not returned yet; never empty. May be cancelled at any time."""
         while True:
-            self._socket.drain()
+            if self._socket.drain():
+                self._on_nudge()
             fresh = tuple(row for row in self.pending() if row.id not in self._seen)
             if fresh:
                 self._seen.update(row.id for row in fresh)

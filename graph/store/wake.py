@@ -32,10 +32,13 @@ class WakeSocket:
     def fd(self) -> int:
         return self._socket.fileno()
 
-    def drain(self) -> None:
+    def drain(self) -> bool:
+        """Whether somebody wanted to be heard since the last call."""
+        has_heard = False
         with contextlib.suppress(BlockingIOError):
             while self._socket.recv(16):
-                pass
+                has_heard = True
+        return has_heard
 
     def is_reachable(self) -> bool:
         """Whether the path still names a socket; a cleaner may have removed it."""

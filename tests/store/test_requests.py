@@ -239,3 +239,20 @@ def _socket(state: Path) -> Path:
     assert found is not None
     assert found.socket is not None
     return Path(found.socket)
+
+
+def test_a_nudge_without_a_request_is_told_to_who_wants_to_look(tmp_path: Path) -> None:
+    async def drive(store: Store, lease: Lease) -> None:
+        told = anyio.Event()
+        with RequestInbox(store, lease, on_nudge=told.set) as inbox, anyio.fail_after(20):
+            async with anyio.create_task_group() as group:
+                group.start_soon(inbox.next)
+                by = holder(store.place.folder, GRAPH)
+                assert by is not None
+                assert by.socket is not None
+                assert wake.wake(by.socket)
+                await told.wait()
+                group.cancel_scope.cancel()
+
+    with Store.open(stores.seeded(tmp_path)) as store, Lease.acquire(store, GRAPH, purpose="x") as lease:
+        anyio.run(drive, store, lease)

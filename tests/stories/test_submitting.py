@@ -14,7 +14,8 @@ def test_an_agent_submits_from_its_session_and_its_words_are_kept_as_unverified(
     said = world.place / "said"
     agent = world.agent(f"{COMMIT}'{PROGRAM}' evidence-submit 'Added the file.' --json >'{said}'")
     world.configure({"one": (agent,)})
-    assert world.run("run", world.graph(PLAN)).code == 0
+    run = world.start("run", world.graph(PLAN))
+    assert run.wait(60) == 0
     answer = json.loads(said.read_text())
     session = world.status("plan")["subtasks"][0]["session"]["id"]
     assert answer == {
@@ -22,7 +23,7 @@ def test_an_agent_submits_from_its_session_and_its_words_are_kept_as_unverified(
         "command": "evidence-submit",
         "data": {
             "taskId": "plan", "subtaskId": "a", "attempt": 1, "sessionId": session,
-            "submitted": True, "summaryCut": False,
+            "submitted": True, "summaryCut": False, "driver": run.pid,
         },
     }  # fmt: skip
     assert world.status("plan")["subtasks"][0]["summary"] == "Added the file."

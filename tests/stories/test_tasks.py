@@ -7,12 +7,12 @@ from typing import Any
 
 import psutil
 import pytest
-from world import FIXTURES, Done, World, git, until
+from world import FIXTURES, PROGRAM, Done, World, git, until
 
 pytestmark = pytest.mark.story
 
 STAYS = FIXTURES / "agents" / "stays.py"
-SUBMIT = ': > "$COORDINATE_AGENTS_SUBMIT_FILE"'
+SUBMIT = f"'{PROGRAM}' evidence-submit 'added turn $TURN'"
 ADDS = f'echo "turn $TURN" >> f; git add -A; git commit -q -m "turn $TURN"; {SUBMIT}'
 LONG, AT_ONCE = "60s", "1ms"
 
@@ -55,11 +55,11 @@ def status(world: World, name: str = "job") -> Any:
 
 
 def wait_for(world: World, state: str, name: str = "job") -> Any:
-    def look() -> Any:
-        found = status(world, name)
-        return found if found["state"] == state else None
-
-    return until(look, f"{name} is {state}", tell=lambda: status(world, name))
+    """Wait for the end of what the driver in the background awaits."""
+    waited = world.run("graph-wait", name, "--for", "task")
+    found = status(world, name)
+    assert found["state"] == state, str(waited)
+    return found
 
 
 def turns(world: World) -> list[tuple[str, str]]:
@@ -131,7 +131,7 @@ def test_a_dispatch_that_does_not_end_at_once_leaves_a_session_that_is_awaited_a
     assert other["worktree"] != waiting["worktree"]
 
     (world.gates / "go").touch()
-    assert wait_for(world, "REVIEWING")["driver"] is None
+    assert wait_for(world, "REVIEWING")["verifiedCommit"]
     assert wait_for(world, "REVIEWING", "other")["verifiedCommit"]
     assert len(turns(world)) == 2
 
@@ -199,9 +199,12 @@ def test_a_program_that_is_not_there_is_refused_before_anything_changes(world: W
 
 def test_a_driver_that_died_is_followed_by_another_one_on_resume(world: World) -> None:
     stays(world, f'while [ ! -e "$GATES/go" ]; do sleep 0.02; done\n{ADDS}')
-    create(world)
+    create(world, "--writes", "f", "--writes", "g/**")
     driver = dispatch(world, grace=AT_ONCE)["task"]["driver"]
     until(lambda: turns(world) or None, "the agent has its prompt")
+    agent = psutil.Process(int(turns(world)[0][1])).environ()
+    assert agent["COORDINATE_AGENTS_SCOPE"] == "f\ng/**"
+    assert agent["COORDINATE_AGENTS_BRANCH"] == "coordinate-agents/job/task"
     os.kill(driver["pid"], signal.SIGKILL)
     until(lambda: status(world)["driver"] is None or None, "its driver is gone")
     assert "task-resume job" in status(world)["next"]
