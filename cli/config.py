@@ -11,7 +11,7 @@ import os
 import shlex
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,7 @@ from coordinate_agents.cli import trust_store
 from coordinate_agents.graph import config_document
 from coordinate_agents.graph.config import Config, merge
 from coordinate_agents.graph.errors import GraphError
+from coordinate_agents.worktrees.values import value_class
 
 PROJECT_FILE: Final = ".coordinate-agents.yaml"
 USER_FILE: Final = "coordinate-agents/config.yaml"
@@ -27,7 +28,7 @@ USER_FILE: Final = "coordinate-agents/config.yaml"
 _SHOWN_KEYS: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LoadedConfig:
     """The configuration in force for `root`.
 

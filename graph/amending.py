@@ -6,7 +6,7 @@ a person first takes it back with a redo from a fresh base, and then it counts a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from coordinate_agents.graph.differences import differences
@@ -15,6 +15,7 @@ from coordinate_agents.graph.model import CommitId, SubtaskId, Task, TaskGraph
 from coordinate_agents.graph.runs import TaskRun
 from coordinate_agents.graph.snapshot import Snapshot
 from coordinate_agents.graph.text import counted, listed
+from coordinate_agents.worktrees.values import value_class
 
 PROGRAM: Final = "coordinate-agents"
 # Of a subtask that started: nothing that it was made from or is judged by.
@@ -28,7 +29,7 @@ _OWN_WORDS: Final = frozenset({"id", "tasks", "base", "integration_checks", "sch
 _CHECKED: Final = frozenset({"merging", "checking", "integrated"})
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Amendment:
     """The new revision. `base` None: as before. `changed` has those whose limits changed, too; all in id order."""
 

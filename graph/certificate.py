@@ -9,13 +9,13 @@ that none can be replaced without the next ones saying so.
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.graph.canonical import text_of, value_of
 from coordinate_agents.graph.evidence import CheckOutcome, Fact, Verdict, Waiver
 from coordinate_agents.graph.model import Check, CommitId, GraphId, SubtaskId
 from coordinate_agents.graph.scope import covered
+from coordinate_agents.worktrees.values import value_class
 
 VERSION: Final = 1
 # Changed paths that stand in the text; all of them are in its digest and its count.
@@ -26,7 +26,7 @@ MAX_BYTES: Final = 4 << 20
 _WORD_ENDS: Final = re.compile(r"[\s'\"=;&|()<>]+")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Prerequisite:
     """A certificate that this one builds on."""
 
@@ -35,7 +35,7 @@ class Prerequisite:
     certificate: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ChangedPaths:
     """All changed paths by count and digest; `first` are at most PATHS_KEPT of them, sorted."""
 
@@ -44,7 +44,7 @@ class ChangedPaths:
     first: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CheckRecord:
     """What ran, on which commit and tree, and how it ended."""
 
@@ -59,7 +59,7 @@ class CheckRecord:
     duration_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Statement:
     """What a certificate says.
 
@@ -85,7 +85,7 @@ class Statement:
     version: int = VERSION
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Certificate:
     """The canonical text and the SHA-256 of it, in lower-case hexadecimal."""
 

@@ -5,7 +5,7 @@ removes or refuses → result recorded → branch, where that was asked for. A w
 with its reason; it never keeps the others. A kill at any point: the same verb again goes on.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from coordinate_agents.graph.branches import restore_branch
 from coordinate_agents.graph.context import Context
@@ -41,9 +41,10 @@ from coordinate_agents.worktrees.model import (
     Worktree,
     branch_name,
 )
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Plan:
     """What was asked for. `subtasks` None: all. `confirm`: the token of what is discarded; None: only show it."""
 
@@ -209,7 +210,7 @@ async def _set_aside(
     return commit
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Reason:
     refused: Refused
     reason: str = ""

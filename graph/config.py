@@ -6,12 +6,13 @@ YAML. Nothing here reads a file, knows whether a file is trusted, or resolves a 
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from typing import Any, Final, Literal, get_args
 
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.model import CommitBy
 from coordinate_agents.sessions.model import AgentSettings, Delivery, Driver
+from coordinate_agents.worktrees.values import value_class
 
 # Adapters that the product knows; all but the last two are also agents of that name without any configuration.
 ADAPTER_NAMES: Final = ("codex", "claude", "opencode", "gemini", "aider", "acp", "generic")
@@ -26,7 +27,7 @@ DEFAULT_COMMAND_TIMEOUT_S: Final = 10 * 60.0
 DEFAULT_MIN_FREE_DISK_BYTES: Final = 2 << 30
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AgentConfig:
     """One agent identity. None: the adapter's default. `adapter` None: the one of the agent's name, else generic.
 
@@ -48,7 +49,7 @@ class AgentConfig:
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Command:
     """A setup or teardown command, run in the worktree."""
 
@@ -56,7 +57,7 @@ class Command:
     timeout_s: float = DEFAULT_COMMAND_TIMEOUT_S
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Ports:
     """Running subtask number n (from 0) gets the `size` ports from base + n * size on."""
 
@@ -64,7 +65,7 @@ class Ports:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Notify:
     """A command of the user that is run on these occasions."""
 
@@ -72,7 +73,7 @@ class Notify:
     run: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Config:
     """Everything configured. `agents` in name order. `copy` and `link` are paths in the user's checkout.
 

@@ -6,7 +6,6 @@ HTML of theirs acts. Titles are the graph file's and are escaped.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.graph.evidence import CheckOutcome
@@ -14,6 +13,7 @@ from coordinate_agents.graph.model import CommitId
 from coordinate_agents.graph.reviewing import integrated_commit
 from coordinate_agents.graph.snapshot import Snapshot, TaskRun
 from coordinate_agents.graph.text import clipped, counted, visible
+from coordinate_agents.worktrees.values import value_class
 
 MAX_COMMITS: Final = 200
 MAX_SUBTASKS: Final = 500
@@ -23,7 +23,7 @@ _SUBJECT: Final = 72
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~&@])")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Delivery:
     """The integrated commit, and what it was built on."""
 

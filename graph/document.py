@@ -10,7 +10,6 @@ import json
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 from coordinate_agents.graph import commands, yaml_nodes
@@ -20,11 +19,12 @@ from coordinate_agents.graph.errors import GraphError, Problem
 from coordinate_agents.graph.model import TaskGraph
 from coordinate_agents.graph.reading import Findings
 from coordinate_agents.graph.yaml_text import decode
+from coordinate_agents.worktrees.values import value_class
 
 _EXAMPLE: Final = "write at least `subtasks: [{id: first, spec: What is to be done.}]`"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Document:
     """A valid document. `warnings` have positions and forbid nothing.
 

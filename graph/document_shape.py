@@ -6,7 +6,6 @@ them, and a test compares.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from yaml.events import ScalarEvent
@@ -32,6 +31,7 @@ from coordinate_agents.graph.reading import (
 )
 from coordinate_agents.graph.relative_paths import path_problem
 from coordinate_agents.graph.yaml_nodes import MappingNode, Node, SequenceNode
+from coordinate_agents.worktrees.values import value_class
 
 MAX_SUBTASKS: Final = 10_000
 MAX_SPEC_BYTES: Final = 256 << 10
@@ -64,7 +64,7 @@ _GRAPH_HINTS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CheckDraft:
     """A check as written: `values` holds fields of `Check`; the command was a string or a list."""
 
@@ -74,7 +74,7 @@ class CheckDraft:
     was_string: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TaskDraft:
     """A subtask as written: `values` by field name of `Task`, before defaults."""
 
@@ -83,7 +83,7 @@ class TaskDraft:
     values: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class GraphDraft:
     """The document as written, before defaults. `tasks` in file order; broken values are absent."""
 

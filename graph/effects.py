@@ -1,32 +1,31 @@
 """What the core may ask the shell to do. Imperative; each ends in one event (contract of `perform`)."""
 
-from dataclasses import dataclass
-
 from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MakeBase:
     """Ends in BaseFixed, BaseConflicted or AttemptFailed."""
 
     subtask: SubtaskId
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CreateWorktree:
     """Ends in WorktreeReady or AttemptFailed."""
 
     subtask: SubtaskId
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RunSetup:
     """Ends in SetupDone or AttemptFailed."""
 
     subtask: SubtaskId
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class OpenSession:
     """Records SessionStarting first. Ends in SessionStarted or AttemptFailed. `has_tokens`: they are still its own.
 
@@ -40,28 +39,28 @@ class OpenSession:
     is_told: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AwaitTurn:
     """Ends in TurnEnded, or not at all when the driver leaves first."""
 
     subtask: SubtaskId
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AwaitRetry:
     """The agent's service refuses: wait until it may be tried again. Ends in PhaseChanged."""
 
     subtask: SubtaskId
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ExplainExit:
     """The turn did not end well: say what is there. Ends in AttemptFailed, TaskStopped or PhaseChanged (throttled)."""
 
     subtask: SubtaskId
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Verify:
     """Records VerificationStarted (a check's stands already), CommitMade, FactsRecorded, CheckEnded.
 
@@ -72,12 +71,12 @@ class Verify:
     by: str = "turn"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MergeHeads:
     """Ends in IntegrationMerged, IntegrationConflicted or IntegrationFailed."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CheckIntegration:
     """Ends in IntegrationJudged or IntegrationFailed."""
 

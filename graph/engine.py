@@ -10,7 +10,6 @@ live on in their hosts; checks, which are run again) and lets the rest reach its
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 import anyio
@@ -43,6 +42,7 @@ from coordinate_agents.graph.schedule import Deferred
 from coordinate_agents.graph.snapshot import GraphSummary, Snapshot, TaskRun, run_to_row, summary_to_row
 from coordinate_agents.graph.store.rows import NewDocument, NewEvent, RequestResult, RunRow
 from coordinate_agents.worktrees.model import Head
+from coordinate_agents.worktrees.values import value_class
 
 # A git step or a start in progress gets this long to reach its event when the driver leaves; then it is cancelled
 # and the next driver finds its recorded intent.
@@ -53,7 +53,7 @@ _CANCELLABLE: Final = (AwaitTurn, AwaitRetry, Verify, CheckIntegration)
 _LOOKS: Final = (AwaitTurn, Verify, ExplainExit)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DriveOptions:
     """`until`: only this subtask and what it needs. `max_starts`: at most so many new attempts in this drive.
 

@@ -5,7 +5,6 @@ never renamed. Large values (ref snapshots, certificates) stand in the store's b
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
 from coordinate_agents.graph.codec import from_plain, to_plain
@@ -13,6 +12,7 @@ from coordinate_agents.graph.evidence import CheckOutcome, Waiver
 from coordinate_agents.graph.model import CommitId, SubtaskId
 from coordinate_agents.graph.states import Phase
 from coordinate_agents.worktrees.model import Head, Worktree
+from coordinate_agents.worktrees.values import value_class
 
 # What follows a refusal: the same Session gets the facts, a next attempt is due, or nothing more.
 Then = Literal["fix-turn", "retry", "end"]
@@ -22,7 +22,7 @@ Decision = Literal["REVIEW_APPROVED", "CHANGES_REQUESTED"]
 Keep = Literal["branch", "base"]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class EvidenceSummary:
     """What was seen of one head, as status shows it. `paths_first` are at most 20 of `paths_count` changed paths."""
 
@@ -37,7 +37,7 @@ class EvidenceSummary:
     waivers: tuple[Waiver, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Failure:
     """Why an attempt or an integration did not succeed. `next` is a command to paste."""
 
@@ -53,7 +53,7 @@ class Failure:
     next: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class GraphCreated:
     """`branch`: the full name of the branch that the base was named by; empty when it was none."""
 
@@ -62,32 +62,32 @@ class GraphCreated:
     branch: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DriveStarted:
     pid: int
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DriveEnded:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SharedRecorded:
     """The shared git state that later looks are compared with. `blob` holds it."""
 
     blob: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SharedChanged:
     changes: tuple[str, ...]
     fingerprint: str
     candidates: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SharedAccepted:
     """A person accepted exactly the state of this fingerprint. `blob` holds it: the new reference."""
 
@@ -96,7 +96,7 @@ class SharedAccepted:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ResolutionRecorded:
     """A person's merge of two commits, used in every later base and integration where these two meet.
 
@@ -112,7 +112,7 @@ class ResolutionRecorded:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ReviewOpened:
     """A person looks at the integrated commit."""
 
@@ -120,7 +120,7 @@ class ReviewOpened:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ReviewDecided:
     """A person's decision about exactly this commit: the integrated one, or (`about` one) that subtask's verified one.
 
@@ -134,7 +134,7 @@ class ReviewDecided:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BranchDelivered:
     """A branch of the user's, named by them, holds `commit`: the integrated `source` itself, or it squashed.
 
@@ -150,7 +150,7 @@ class BranchDelivered:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class GraphAmended:
     """From here on `revision` of the document holds; the store keeps every one. `base`: moved there, None: as it was.
 
@@ -167,7 +167,7 @@ class GraphAmended:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class GraphForgotten:
     """The graph is over: what its Sessions printed goes, and with `pins` what only its pins held. The log stays."""
 
@@ -175,7 +175,7 @@ class GraphForgotten:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TaskClaimed:
     """A slot was taken; the intent to start attempt `attempt`. `nonce` will mark the worktree if one is made.
 
@@ -189,7 +189,7 @@ class TaskClaimed:
     slot: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BaseFixed:
     """`refs_blob` is the snapshot of user refs at this attempt's start."""
 
@@ -199,7 +199,7 @@ class BaseFixed:
     reduced: tuple[Head, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BaseConflicted:
     """`ours` (what the applied heads gave) and `theirs` do not merge; a commit that merges both resolves it."""
 
@@ -212,7 +212,7 @@ class BaseConflicted:
     theirs: CommitId = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ConflictOpening:
     """The intent to open a worktree in the middle of this merge, as the base of the subtask needs it now."""
 
@@ -221,13 +221,13 @@ class ConflictOpening:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ConflictOpened:
     subtask: SubtaskId
     worktree: Worktree
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ConflictWorktreeRemoved:
     """The worktree in which a person merged is gone; the merge stays. `tip`: its branch was deleted there."""
 
@@ -236,7 +236,7 @@ class ConflictWorktreeRemoved:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ConflictClosed:
     """The base of the subtask can be made now, or (given-up) the merge was taken back and the conflict stays.
 
@@ -249,14 +249,14 @@ class ConflictClosed:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class WorktreeReady:
     subtask: SubtaskId
     worktree: Worktree
     reused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SetupDone:
     """`baseline` are untracked paths that setup, copy and link left; they are blamed on nobody."""
 
@@ -264,7 +264,7 @@ class SetupDone:
     baseline: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SessionStarting:
     """The intent to start a turn, before any process exists, or (`reused`) in the process of the turn before.
 
@@ -282,7 +282,7 @@ class SessionStarting:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SessionStarted:
     subtask: SubtaskId
     session: str
@@ -290,7 +290,7 @@ class SessionStarted:
     host_pid: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SessionOpened:
     """A person opened a terminal in the worktree: nobody's attempt. What becomes of it is its own record's."""
 
@@ -300,7 +300,7 @@ class SessionOpened:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SessionAdopted:
     """The attempt had ended on the record, and its Session lives in the right worktree: it goes on."""
 
@@ -311,7 +311,7 @@ class SessionAdopted:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PhaseChanged:
     """A running subtask waits, or goes on. `note`: the question, or what the service said; `kind`: of the question.
 
@@ -328,7 +328,7 @@ class PhaseChanged:
     delivered: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TurnEnded:
     """The turn ended. `kept`: commits that were pinned; `summary`: what the agent said it delivered.
 
@@ -357,7 +357,7 @@ class TurnEnded:
     stays: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SessionClosed:
     """A Session that had stayed open after its turn is closed, or was found ended.
 
@@ -370,14 +370,14 @@ class SessionClosed:
     survivors: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CommitMade:
     subtask: SubtaskId
     commit: CommitId
     left_out: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class VerificationStarted:
     """`by` says what triggered the look: turn, recover, check. Of a check, `who` asked for it and waived what.
 
@@ -391,7 +391,7 @@ class VerificationStarted:
     slot: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CommandStarting:
     """The intent to run one of the Runtime's own commands (setup, check) in a Session of its own."""
 
@@ -401,7 +401,7 @@ class CommandStarting:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BaselineExtended:
     """Untracked paths that checks left in the worktree; they are blamed on nobody from now on."""
 
@@ -409,7 +409,7 @@ class BaselineExtended:
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FactsRecorded:
     """Facts 1 to 6 about `head`, each "number name: outcome message"."""
 
@@ -418,14 +418,14 @@ class FactsRecorded:
     facts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CheckEnded:
     subtask: SubtaskId
     head: CommitId
     result: CheckOutcome
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TaskJudged:
     """The verdict about one head. `certificate` is a blob digest, set when accepted.
 
@@ -442,7 +442,7 @@ class TaskJudged:
     then: Then = "end"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AttemptFailed:
     """The attempt ended without a verdict. `is_final`: trying again would meet the same, so no attempt follows."""
 
@@ -452,7 +452,7 @@ class AttemptFailed:
     then: Then = "end"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TaskStopped:
     """`stays`: its Session was left at work; nobody watches it any more."""
 
@@ -462,7 +462,7 @@ class TaskStopped:
     stays: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TaskReset:
     """Made ready again. Attempts are counted afresh against the limit; the attempt number goes on.
 
@@ -478,7 +478,7 @@ class TaskReset:
     who: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ReworkRequested:
     """A review asks for changes: the verified commit counts no more, and the same attempt gets one more turn."""
 
@@ -487,7 +487,7 @@ class ReworkRequested:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TaskTold:
     """A person's words. `now`: they are typed into the Session; else they are given with the next prompt.
 
@@ -502,7 +502,7 @@ class TaskTold:
     request: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TaskHeld:
     """A person works in the worktree: no prompt, start or verification before TaskReleased."""
 
@@ -510,13 +510,13 @@ class TaskHeld:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TaskReleased:
     subtask: SubtaskId
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TeardownEnded:
     """A teardown command ran in the worktree before it goes. `cause` as of a Session's end."""
 
@@ -527,7 +527,7 @@ class TeardownEnded:
     log_path: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DiscardMade:
     """Everything in the worktree was set aside as this pinned commit."""
 
@@ -536,7 +536,7 @@ class DiscardMade:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RemovalStarted:
     """The intent to remove the worktree. `discard`: what was set aside of it."""
 
@@ -545,7 +545,7 @@ class RemovalStarted:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class WorktreeRemoved:
     """The worktree is gone; its branch stays at `tip`. `kept`: commits that were pinned since only it held them."""
 
@@ -556,7 +556,7 @@ class WorktreeRemoved:
     was_missing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RemovalRefused:
     """The worktree stays in its place."""
 
@@ -565,7 +565,7 @@ class RemovalRefused:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BranchDeleted:
     """The branch of a removed worktree was deleted; a pin or another ref holds `commit`."""
 
@@ -575,7 +575,7 @@ class BranchDeleted:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class UndoStarted:
     """The intent to bring a removed worktree back. `nonce` will mark it."""
 
@@ -584,7 +584,7 @@ class UndoStarted:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Undone:
     """The worktree is back, with what `discard` held; `lost` says in words what is not as it was."""
 
@@ -594,7 +594,7 @@ class Undone:
     lost: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class IntegrationStarted:
     """`onto`: the commit that the merge begins with, None: the graph's base; `onto_name` is how the person named it."""
 
@@ -603,7 +603,7 @@ class IntegrationStarted:
     onto_name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class IntegrationConflicted:
     """`worktree` stands in the middle of the merge of `ours` and `theirs`."""
 
@@ -615,7 +615,7 @@ class IntegrationConflicted:
     worktree: Worktree | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class IntegrationMerged:
     commit: CommitId
     tree: str
@@ -623,7 +623,7 @@ class IntegrationMerged:
     merged: tuple[Head, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class IntegrationCommandStarting:
     """As CommandStarting, for a check on the integration."""
 
@@ -632,7 +632,7 @@ class IntegrationCommandStarting:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class IntegrationJudged:
     commit: CommitId
     accepted: bool
@@ -640,12 +640,12 @@ class IntegrationJudged:
     failure: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class IntegrationFailed:
     failure: Failure
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class IntegrationAborting:
     """The intent to take the integration's worktree back to `target`; everything in it is kept first."""
 
@@ -653,7 +653,7 @@ class IntegrationAborting:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class IntegrationAborted:
     """`kept` holds everything that stood in the worktree; None when it was as it had been left."""
 

@@ -16,7 +16,6 @@ A number may have several facts; none of a number means that it was not establis
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from coordinate_agents.graph.facts import (
@@ -34,6 +33,7 @@ from coordinate_agents.graph.facts import (
 )
 from coordinate_agents.graph.model import CheckIn
 from coordinate_agents.graph.text import NAME_LIMIT, counted, listed, visible
+from coordinate_agents.worktrees.values import value_class
 
 __all__ = [
     "CheckOutcome",
@@ -57,7 +57,7 @@ WAIVABLE_FACTS: Final[tuple[FactName, ...]] = ("commit", "nested", "shared", "sc
 NEVER_WAIVED: Final[tuple[FactName, ...]] = ("branch", "clean", "unmoved")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CheckOutcome:
     """One check on one commit. `tail` is redacted and short; the whole output is in `log_path`.
 
@@ -77,7 +77,7 @@ class CheckOutcome:
     checked_in: CheckIn | Literal["integration"] = "worktree"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Waiver:
     """What a person accepted although it failed. `what`: ``check:<name>`` or ``fact:<name>``; `who` as recorded."""
 
@@ -86,7 +86,7 @@ class Waiver:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Waived:
     """The names that waivers name: facts, and checks, whose failure is fact 7."""
 
@@ -97,7 +97,7 @@ class Waived:
         return fact.name in self.facts and fact.is_waivable
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Verdict:
     """`commit` is the full hash that the verdict is about. `code` is that of the first failed fact."""
 

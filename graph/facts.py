@@ -5,7 +5,6 @@ paths, made visible. The order and what may be waived stand in `evidence`, which
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from coordinate_agents.graph.errors import CODES, MAX_MESSAGE_BYTES
@@ -13,6 +12,7 @@ from coordinate_agents.graph.model import ScopePolicy, Task
 from coordinate_agents.graph.scope import outside
 from coordinate_agents.graph.text import NAME_LIMIT, clipped, counted, listed, visible
 from coordinate_agents.worktrees.model import ChangedPath, Examination
+from coordinate_agents.worktrees.values import value_class
 
 # Paths named in one refusal; the whole number is always given.
 PATHS_NAMED: Final = 5
@@ -35,7 +35,7 @@ FactName = Literal["branch", "commit", "clean", "nested", "shared", "scope", "co
 FactOutcome = Literal["ok", "failed", "warning", "noted", "waived"]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Fact:
     """One thing that was established. `code` is set when it failed or warns; `message` is one line, bounded."""
 
@@ -50,7 +50,7 @@ class Fact:
         assert self.code is None or self.code in CODES, self.code
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SharedFacts:
     """What changed in the shared git state since the attempt started, by class (contract section 6, fact 5).
 

@@ -7,10 +7,11 @@ A TaskGraph never changes after it was created: an amendment is a new revision w
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Final, Literal, NewType
 
 from coordinate_agents.graph.names import GRAPH_ID_PATTERN as GRAPH_ID_PATTERN
+from coordinate_agents.worktrees.values import value_class
 
 GraphId = NewType("GraphId", str)
 SubtaskId = NewType("SubtaskId", str)
@@ -41,7 +42,7 @@ def slug(subtask: SubtaskId) -> str:
     return subtask.replace("/", "+")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Check:
     """A command that the Runtime runs on a commit. `protect` holds patterns restored from the base first."""
 
@@ -53,7 +54,7 @@ class Check:
     needs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Task:
     """One node of the document, defaults applied.
 
@@ -80,7 +81,7 @@ class Task:
     expect: Expect = "commit"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TaskGraph:
     """The whole document. `tasks` keeps the file's order; ids are unique; the edges form no cycle.
 

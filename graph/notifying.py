@@ -7,7 +7,6 @@ goes on. `occasions` is pure.
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
@@ -33,6 +32,7 @@ from coordinate_agents.graph.view import graph_attention_of, subtask_attention_o
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import CommandRequest, SessionId
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG
+from coordinate_agents.worktrees.values import value_class
 
 # A command that tells somebody something; whoever wants more starts it in the background.
 NOTIFY_TIMEOUT_S: Final = 10.0
@@ -45,7 +45,7 @@ MAX_QUESTION_BYTES: Final = 2048
 _UNTOLD: Final = ("interrupted", "stopped", "handover")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Occasion:
     """`kind` and the rest are those of the attention in graph-status; of an end the kind is "ended"."""
 

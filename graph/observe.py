@@ -1,7 +1,6 @@
 """Look at the world as it is, before a driver goes on with what another one left. Changes no record."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from coordinate_agents.graph import recovery
@@ -10,6 +9,7 @@ from coordinate_agents.graph.model import CommitId, SubtaskId, slug
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.sessions.model import Liveness, SessionFacts, SessionId
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG, branch_ref
+from coordinate_agents.worktrees.values import value_class
 
 
 async def look_at_running(context: Context) -> list[tuple[TaskRun, SessionFacts | None]]:
@@ -33,7 +33,7 @@ async def look_at_running(context: Context) -> list[tuple[TaskRun, SessionFacts 
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Standing:
     """Where one subtask's things are now, whatever the record says. `problems`: what is not as it was recorded."""
 

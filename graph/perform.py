@@ -7,7 +7,6 @@ are turned into events; anything else ends the drive with a traceback, and so do
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 from coordinate_agents.graph import preparing, turns, verifying
@@ -50,6 +49,7 @@ from coordinate_agents.graph.staying import let_go, require_closed
 from coordinate_agents.sessions.errors import HostDiedError, SessionError
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import Base, Head, MergeConflict, SharedState
+from coordinate_agents.worktrees.values import value_class
 
 # What says that this driver may write no more, or that the disk does not take it.
 ENDS_THE_DRIVE = frozenset({"STALE_CLAIM", "STATE_TAMPERED", "DISK_FULL", "WAIT_TIMED_OUT"})
@@ -156,7 +156,7 @@ async def _make_base(context: Context, subtask: SubtaskId) -> Event:
             return conflict_event(subtask, conflict)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Looked:
     shared: SharedState
     refs_blob: str

@@ -8,12 +8,12 @@ every character visible. A text that holds the nonce all the same gets another o
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.graph.evidence import CheckOutcome, short
 from coordinate_agents.graph.model import Check, CommitBy, ScopePolicy, Task, TaskGraph
 from coordinate_agents.graph.text import CUT, counted, visible
+from coordinate_agents.worktrees.values import value_class
 
 # A prerequisite says what it delivered in a paragraph; more belongs into the repository.
 MAX_SUMMARY_BYTES: Final = 2048
@@ -25,7 +25,7 @@ MAX_REASONS: Final = 20
 MAX_LINE: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Delivered:
     """What a prerequisite delivered. `summary` is what its agent said of it; nobody verified it."""
 
@@ -35,7 +35,7 @@ class Delivered:
     summary: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Assignment:
     """What one attempt is about. `checks` are all that will run on the result; `commit_by` is resolved, never None.
 
@@ -52,7 +52,7 @@ class Assignment:
     found: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Rework:
     """What a review asks an agent for that does not know the work: `commit` is what was reviewed."""
 

@@ -18,6 +18,7 @@ from coordinate_agents.graph import durations
 from coordinate_agents.graph.errors import Problem
 from coordinate_agents.graph.ids import shown
 from coordinate_agents.graph.yaml_nodes import BrokenNode, MappingNode, Node, SequenceNode
+from coordinate_agents.worktrees.values import value_class
 
 
 class Broken:
@@ -90,7 +91,7 @@ class Findings:
 Read: TypeAlias = Callable[[Findings, Node, str], Any]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Key:
     """One known key of a mapping: the field that it fills and how it is read."""
 

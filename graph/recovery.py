@@ -3,8 +3,6 @@
 Pure. The world was looked at by `observe`; nothing here guesses. In doubt the subtask stays as it is, with a reason.
 """
 
-from dataclasses import dataclass
-
 from coordinate_agents.graph.effects import (
     AwaitTurn,
     CheckIntegration,
@@ -20,23 +18,24 @@ from coordinate_agents.graph.machine import continue_run
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.snapshot import INTERRUPTED, Snapshot, TaskRun
 from coordinate_agents.sessions.model import SessionFacts
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class GoOn:
     """Start this effect."""
 
     effect: Effect
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Record:
     """Append this event; the machine says what follows."""
 
     event: Event
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Leave:
     """Change nothing: what lives cannot be proved ended. It keeps its slot."""
 

@@ -5,13 +5,13 @@ too, and again in the act. Added here: what the configuration's `keep` protects,
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.scope import matches, parse_pattern
 from coordinate_agents.graph.states import IntegrationState, TaskState
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG, CommitId, Contents, HeldFile, Refused, Worktree
+from coordinate_agents.worktrees.values import value_class
 
 PROGRAM: Final = "coordinate-agents"
 MAX_SHOWN_FILES: Final = 50
@@ -21,7 +21,7 @@ _SET_ASIDE: Final = frozenset({"dirty", "untracked", "ignored-by-agent", "staged
 Outcome = Literal["removed", "kept", "refused", "absent"]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Item:
     """One line of the answer. "kept": nobody asked for it to go, or it waits for a word; "refused": it cannot go.
 

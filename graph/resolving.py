@@ -5,7 +5,6 @@ moment its event is stored; the commit is kept by a ref before that.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from coordinate_agents.graph.conflicts import PROGRAM, conflict_words
@@ -30,11 +29,12 @@ from coordinate_agents.worktrees.model import (
     MergeEnding,
     Worktree,
 )
+from coordinate_agents.worktrees.values import value_class
 
 MAX_PATHS = 50
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Answered:
     """What came of one call. opened: a merge waits in the worktree; ready: the base can be made now.
 

@@ -5,7 +5,6 @@ started begins again from a fresh base, in the same step, so that none is left s
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import Keep, TaskReset
@@ -14,11 +13,12 @@ from coordinate_agents.graph.order import prerequisites, topological
 from coordinate_agents.graph.recovery import is_interrupted
 from coordinate_agents.graph.snapshot import Snapshot, TaskRun
 from coordinate_agents.graph.text import listed
+from coordinate_agents.worktrees.values import value_class
 
 PROGRAM = "coordinate-agents"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Wanted:
     """`subtask` None: every failed, stopped, interrupted and base-conflicted one. `agent`: from now on."""
 
@@ -30,7 +30,7 @@ class Wanted:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Resumed:
     """`resets` in the order of the graph, prerequisites first; `notes` say why others stay as they are."""
 

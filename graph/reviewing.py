@@ -8,7 +8,7 @@ same step.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from coordinate_agents.graph.engine import verified_heads
 from coordinate_agents.graph.errors import GraphError
@@ -18,9 +18,10 @@ from coordinate_agents.graph.order import dependents, prerequisites, topological
 from coordinate_agents.graph.resuming import PROGRAM, descendant_resets
 from coordinate_agents.graph.snapshot import Snapshot
 from coordinate_agents.graph.text import listed
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Asked:
     """`subtasks` empty: about the graph. `decision` None: the review is opened. `commit` None: the present one."""
 
@@ -31,7 +32,7 @@ class Asked:
     who: str = "user"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Reviewed:
     """What is reviewed: the commit, and the subtasks of whose commits it consists."""
 

@@ -1,7 +1,7 @@
 """What became of subtasks, of the integration and of the graph: the frozen values that a `Snapshot` holds. Pure."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
 from coordinate_agents.graph.codec import from_plain, to_plain
@@ -10,6 +10,7 @@ from coordinate_agents.graph.evidence import CheckOutcome, Waiver
 from coordinate_agents.graph.model import CommitId, SubtaskId
 from coordinate_agents.graph.states import IntegrationState, Phase, ReviewState, TaskState
 from coordinate_agents.worktrees.model import Head, Worktree
+from coordinate_agents.worktrees.values import value_class
 
 # What an attempt has got to, so that a driver that comes back knows what to look for.
 Stage = Literal["", "base", "worktree", "setup", "session", "turn", "verify"]
@@ -23,7 +24,7 @@ INTERRUPTED: Final = "interrupted"
 LIMIT_CODES: Final = frozenset({"RATE_LIMITED", "QUOTA_EXHAUSTED"})
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Removal:
     """A worktree that was removed, or is being removed: what it takes to bring it back.
 
@@ -38,7 +39,7 @@ class Removal:
     nonce: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TaskRun:
     """What became of one subtask.
 
@@ -129,7 +130,7 @@ class TaskRun:
     discard: CommitId | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Resolution:
     """A person's merge of two commits."""
 
@@ -138,7 +139,7 @@ class Resolution:
     commit: CommitId
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Good:
     """What the last integration that passed was: what a later one that is given up goes back to."""
 
@@ -150,7 +151,7 @@ class Good:
     checks: tuple[CheckOutcome, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Integration:
     """`onto`: what the merge begins with, None: the graph's base. `ours` and `theirs` do not merge, in `worktree`."""
 
@@ -178,7 +179,7 @@ class Integration:
     good: Good | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Review:
     """The last review of the graph. It counts for `commit` alone; `about` and `feedback` are of requested changes."""
 
@@ -190,7 +191,7 @@ class Review:
     since: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Approval:
     """A review approved this very commit of the subtask."""
 
@@ -200,7 +201,7 @@ class Approval:
     since: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Delivered:
     """What a branch of the user's was given last, as `BranchDelivered` says it."""
 
@@ -213,7 +214,7 @@ class Delivered:
     at: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class GraphSummary:
     """Graph-level state. `shared_changes` is what somebody did to the shared git state since `shared_blob`.
 

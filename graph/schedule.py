@@ -10,16 +10,17 @@ slot before any new start.
 import heapq
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from coordinate_agents.graph.model import SubtaskId, Task
 from coordinate_agents.graph.scope import ScopeIndex, parse_pattern
+from coordinate_agents.worktrees.values import value_class
 
 Reason = Literal["CLOSED", "MAX_STARTS", "SLOTS", "PRECEDENCE", "AGENT_PAUSED", "RESOURCE", "WRITE_INTENT_CONFLICT"]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Running:
     """A subtask that was started and has not ended. `holds_slot` is False while it waits, throttled or held."""
 
@@ -30,7 +31,7 @@ class Running:
     holds_slot: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Limits:
     """What bounds the starts. `resources`: tokens in all. `paused_agents`: agent to reason.
 
@@ -45,7 +46,7 @@ class Limits:
     closed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Start:
     """Start this subtask now, or give it its slot back."""
 
@@ -53,7 +54,7 @@ class Start:
     is_resumed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Deferred:
     """Why a subtask that could run does not start now. `other` is who is in the way, where that is one subtask.
 
@@ -67,7 +68,7 @@ class Deferred:
     patterns: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Plan:
     """`start` in starting order. `deferred` in planning order: all that was looked at and does not start."""
 

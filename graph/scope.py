@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from coordinate_agents.worktrees.values import value_class
+
 MAX_PATTERN_BYTES: Final = 512
 MAX_DOUBLE_STARS: Final = 8
 
@@ -35,7 +37,7 @@ _WILD = re.compile(r"[*?\[]")
 _PIECES = re.compile(r"(?P<stars>\*+)|(?P<one>\?)|\[(?P<not>[!^]?)(?P<set>\]?[^\]]*)\]|(?P<text>[^*?\[]+)")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Pattern:
     """A parsed pattern. `prefix` starts every path it covers, when ``/`` is put behind the path; "" if floating."""
 

@@ -4,7 +4,6 @@ Intent with the nonce → `worktrees` makes the worktree and fills it → result
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from coordinate_agents.graph.context import Context
@@ -15,9 +14,10 @@ from coordinate_agents.graph.removal import PROGRAM
 from coordinate_agents.graph.runs import Integration, Removal, TaskRun
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG, BringBackRequest
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Restored:
     """One line of the answer. `outcome`: "restored", "kept" (there is nothing to undo) or "refused"."""
 

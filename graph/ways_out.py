@@ -7,12 +7,12 @@ the moment at which something failed: a worktree may be gone by now, a change of
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.graph.events import Failure
 from coordinate_agents.graph.evidence import WAIVABLE_FACTS
 from coordinate_agents.graph.snapshot import GraphSummary, Snapshot, TaskRun
+from coordinate_agents.worktrees.values import value_class
 
 PROGRAM: Final = "coordinate-agents"
 # What to settle before another attempt, by the code of the failure.
@@ -34,7 +34,7 @@ _FACT_OF_CODE: Final = {"INTENT_SCOPE_DRIFT": "scope", "SHARED_STATE_CHANGED": "
 _COMMAND: Final = re.compile(r"(?:coordinate-agents|git|chmod|ls|mv|kill) ")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Way:
     when: str
     command: str

@@ -29,6 +29,7 @@ from yaml.events import (
 
 from coordinate_agents.graph.errors import Problem
 from coordinate_agents.graph.yaml_errors import reader_problem, syntax_problem
+from coordinate_agents.worktrees.values import value_class
 
 try:
     from yaml._yaml import CParser as _Parser
@@ -81,7 +82,7 @@ class BrokenNode:
 Node: TypeAlias = ScalarEvent | SequenceNode | MappingNode | BrokenNode
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Loaded:
     """`root` is None for an empty document or when reading could not go on. `problems` in order of discovery."""
 

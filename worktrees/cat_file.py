@@ -10,11 +10,11 @@ import hashlib
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.kept import MAX_ASKED_BYTES, EndedError, KeptGit
+from coordinate_agents.worktrees.values import value_class
 
 ANSWER_TIMEOUT_S: Final = 30.0
 # A larger commit or tree is left to git.
@@ -23,7 +23,7 @@ MAX_CONTENT_BYTES: Final = 4 << 20
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ObjectName:
     """An object that exists."""
 

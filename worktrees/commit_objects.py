@@ -9,12 +9,12 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.worktrees.cat_file import ObjectReader
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import CommitId
+from coordinate_agents.worktrees.values import value_class
 
 MAX_WALKED: Final = 256
 _MAX_KEPT: Final = 8192
@@ -26,7 +26,7 @@ _HEADERS: Final = re.compile(
 _BLANK: Final = b" \t\n\r"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Commit:
     """One commit object. `committed_at` is seconds since the epoch, 0 when the object has none."""
 

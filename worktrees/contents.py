@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -39,11 +39,12 @@ from coordinate_agents.worktrees.nested import inspect
 from coordinate_agents.worktrees.ownership import admin_dir
 from coordinate_agents.worktrees.position import Position, read_position
 from coordinate_agents.worktrees.survey import survey
+from coordinate_agents.worktrees.values import value_class
 
 _ZERO: Final = "0"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Seen:
     """What is there. `tracked` differ from head; `left` are untracked and kept by no rule; `hidden` of them are those
     that only the agent's rules ignore; `extra` may go (ignored by the base, or left by setup); `wrong` are nested

@@ -3,13 +3,13 @@
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import ChangedPath, CommitId, Worktree
 from coordinate_agents.worktrees.tree_objects import TreeChange
+from coordinate_agents.worktrees.values import value_class
 
 _Kind = Literal["added", "modified", "deleted", "renamed", "copied", "type"]
 _KINDS: Final[Mapping[str, _Kind]] = {
@@ -23,7 +23,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
 _DIFF_TIMEOUT_S: Final = 120.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RawChange:
     """One line of a raw diff: `mode` and `oid` are the new side's (zeros when the path is gone)."""
 

@@ -10,7 +10,7 @@ import os
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -20,6 +20,7 @@ from coordinate_agents.worktrees.model import CommitId, DirtyPath, Worktree
 from coordinate_agents.worktrees.position import locate
 from coordinate_agents.worktrees.rules import lines_file, rules_of
 from coordinate_agents.worktrees.survey import survey
+from coordinate_agents.worktrees.values import value_class
 
 DIRTY_TIMEOUT_S: Final = 300.0
 MAX_LIST_BYTES: Final = 256 << 20
@@ -34,7 +35,7 @@ _KINDS: Final[Mapping[str, Literal["modified", "deleted", "added", "type", "conf
 _GITLINK: Final = "160000"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Difference:
     """Everything that differs. `untracked` has one entry per file; a nested repository is one entry ending in `/`."""
 
@@ -42,7 +43,7 @@ class Difference:
     untracked: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Place:
     """A worktree seen with a private index and the recorded settings."""
 

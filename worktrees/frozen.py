@@ -10,7 +10,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.files import ensure_text, read_regular
 from coordinate_agents.worktrees.git import config_environment, inherited_environment, run
 from coordinate_agents.worktrees.model import RepositoryFacts
+from coordinate_agents.worktrees.values import value_class
 
 MAX_RULES_BYTES: Final = 1 << 20
 
@@ -47,7 +47,7 @@ _PASSWORD: Final = re.compile(r"(://[^/@:]*):[^/@]*@")
 _CONFIG_VARIABLES: Final = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Frozen:
     """What was recorded. `settings` apply to every judging call, `transport` only to completing a partial clone.
 

@@ -11,12 +11,12 @@ import re
 import subprocess
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.process import TooLongError, TooMuchError, close_pipes, end_group, exchange
+from coordinate_agents.worktrees.values import value_class
 
 MINIMUM_VERSION: Final = (2, 38)
 DEFAULT_TIMEOUT_S: Final = 60.0
@@ -27,7 +27,7 @@ _MAX_SAID: Final = 300
 _INHERITED: Final = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class GitResult:
     """Exit code and whole output of one call."""
 

@@ -5,7 +5,6 @@ every commit that base does not contain is listed, a few by reading their object
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.worktrees.commit_objects import Commit
@@ -13,6 +12,7 @@ from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import CommitId, Head
 from coordinate_agents.worktrees.tree_objects import loose_paths
+from coordinate_agents.worktrees.values import value_class
 
 # More commits than any attempt makes; past it the walk is left to git.
 MAX_COMMITS: Final = 50_000
@@ -22,7 +22,7 @@ BASE_NAME: Final = "base"
 _FORMAT: Final = "--format=%H%x00%T%x00%ct%x00%P%x00%s"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class History:
     """Every commit that the heads contain and base does not, newest first. `is_cut`: there were more."""
 

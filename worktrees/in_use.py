@@ -6,16 +6,17 @@ relies on no working directory. A process sees a folder under its real path also
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from coordinate_agents.worktrees.values import value_class
 
 MAX_NAMED: Final = 10
 _MAX_NAME_BYTES: Final = 256
 _DELETED: Final = " (deleted)"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class User:
     """A process, and what of it lies in the folder: "stands in", "is chrooted into", "runs" or "has open"."""
 

@@ -8,8 +8,9 @@ import hashlib
 import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from coordinate_agents.worktrees.values import value_class
 
 _HEADER: Final = struct.Struct(">4sII")
 # Times, device, inode, mode, owners, size; then come the object id, the flags and the path.
@@ -22,7 +23,7 @@ _MAX_NAME: Final = 0xFFF
 _BILLION: Final = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Written:
     """One file as git wrote it: change and modification time, inode (low bits), size; None when only content counts."""
 

@@ -7,16 +7,16 @@ in the worktree, so nobody's later index or settings are in it. It decides nothi
 import stat
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from coordinate_agents.worktrees.model import CommitId, Worktree
+from coordinate_agents.worktrees.values import value_class
 
 MAX_REMEMBERED_BYTES: Final = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Layout:
     """The index that wrote the files of a commit, and the time when all were written."""
 

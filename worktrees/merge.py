@@ -8,7 +8,6 @@ A conflict is a value; an object that cannot be read is an error (git exits 1 fo
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.worktrees.commit_objects import Commit
@@ -19,6 +18,7 @@ from coordinate_agents.worktrees.model import CommitId, Head, MergeConflict
 from coordinate_agents.worktrees.plain_merge import merge_plainly
 from coordinate_agents.worktrees.resolutions import by_parents
 from coordinate_agents.worktrees.rules import lines_file, rules_of
+from coordinate_agents.worktrees.values import value_class
 
 # When a conflict is with a combination, heads past this number are not tried alone.
 MAX_PAIRS_TRIED: Final = 64
@@ -31,7 +31,7 @@ _LATEST: Final = 2**53
 _OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TreeMerge:
     """What git made of two commits: `paths` are those in conflict, empty when it merged cleanly.
 
@@ -44,7 +44,7 @@ class TreeMerge:
     stages: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Fold:
     """The end of a clean fold."""
 
@@ -143,7 +143,7 @@ def _read(judge: Judge, known: Mapping[CommitId, Commit], oid: CommitId) -> Comm
     return Commit(oid, tree, int(date) if date.isdigit() else 0, (), "")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Scene:
     """Where a merge failed: `ours` is what the applied heads gave."""
 

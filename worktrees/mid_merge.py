@@ -10,7 +10,6 @@ that was cut short is undone and done again. From "ready" on somebody may work t
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +36,7 @@ from coordinate_agents.worktrees.refs import read_ref
 from coordinate_agents.worktrees.register import Place
 from coordinate_agents.worktrees.resolutions import is_merge_of
 from coordinate_agents.worktrees.rules import lines_file, rules_of
+from coordinate_agents.worktrees.values import value_class
 
 # What git keeps in the admin folder while a merge waits for its end; MERGE_HEAD is what makes it one.
 _MERGE_FILES: Final = ("MERGE_MODE", "MERGE_MSG", "MERGE_HEAD")
@@ -44,7 +44,7 @@ _MAX_MARKED_BYTES: Final = 64 << 20
 _SHORT: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Scene:
     """One merge that stops. `tree` has the files with markers, `stages` the index entries of the paths in conflict."""
 

@@ -6,8 +6,10 @@ directory name; this package knows nothing else of subtasks.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
+
+from coordinate_agents.worktrees.values import value_class
 
 BRANCH_PREFIX: Final = "refs/heads/coordinate-agents"
 PIN_PREFIX: Final = "refs/coordinate-agents"
@@ -32,7 +34,7 @@ def pin_ref(graph: str, slug: str, kind: PinKind, number: int) -> str:
     return f"{PIN_PREFIX}/{graph}/{slug}/{kind}-{number}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RepositoryFacts:
     """One user repository. `root` is the checkout's top level (or the bare git dir), links resolved.
 
@@ -52,7 +54,7 @@ class RepositoryFacts:
     is_partial: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Worktree:
     """One worktree that the Runtime made and owns. The database keeps it; a look compares it with the disk.
 
@@ -69,7 +71,7 @@ class Worktree:
     inode: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Head:
     """A verified commit and who delivered it: `name` is the subtask id, used in merge messages and reports."""
 
@@ -77,7 +79,7 @@ class Head:
     commit: CommitId
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Base:
     """The commit an attempt starts from. `reduced` are the heads that were needed; several means it was merged."""
 
@@ -85,7 +87,7 @@ class Base:
     reduced: tuple[Head, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MergeConflict:
     """Two heads that git cannot merge. `ours` lists what was already applied when `theirs` failed.
 
@@ -102,7 +104,7 @@ class MergeConflict:
     theirs: CommitId = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FinishedMerge:
     """The merge commit that answers the conflict. `others`: paths that it changes beside those in conflict.
 
@@ -116,7 +118,7 @@ class FinishedMerge:
     untracked: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MergeEnding:
     """What is asked of an end: `name` and `email` of the person; whether lines that look like markers may stay."""
 
@@ -125,7 +127,7 @@ class MergeEnding:
     keeps_markers: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Merged:
     """An integration: `commit` contains every head. `merged` are those that needed a merge or a fast-forward."""
 
@@ -141,7 +143,7 @@ class Merged:
 SharedState = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RefSnapshot:
     """Every ref (full name to object id, without Runtime refs) and stash entry at one moment."""
 
@@ -149,7 +151,7 @@ class RefSnapshot:
     stashes: tuple[CommitId, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DirtyPath:
     """A path that differs from head, by the judge's own index. `kind` says how; `nested` is a repository inside."""
 
@@ -157,7 +159,7 @@ class DirtyPath:
     kind: Literal["modified", "deleted", "added", "type", "untracked", "conflict", "nested", "submodule"]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ChangedPath:
     """One path that differs between base and head; `old` is the other side of a rename."""
 
@@ -169,7 +171,7 @@ class ChangedPath:
 HeadState = Literal["on-branch", "detached", "other-branch", "damaged", "missing"]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Examination:
     """What the judge saw about one worktree, all about the one `head` that was read first. Decides nothing.
 
@@ -207,7 +209,7 @@ class Examination:
     lock_age_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ExamineRequest:
     """What `examine` compares with. `first_refs` is the snapshot of the subtask's first start, `attempt_refs` that of
     this attempt's start. `baseline` are untracked paths that setup left (blamed on nobody). `frozen` is what `freeze`
@@ -227,7 +229,7 @@ class ExamineRequest:
     siblings: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CommitRequest:
     """Commit what a turn left, under the Runtime's author. `trailers` end the message in order."""
 
@@ -241,7 +243,7 @@ class CommitRequest:
     max_file_bytes: int = 50 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CommitOutcome:
     """`commit` is None when there was nothing to commit, or when no commit may be made: `refused` says why.
 
@@ -261,7 +263,7 @@ RefusalReason = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class HeldFile:
     """A file, or a repository (its path ends in `/`), that goes with its worktree, and its size on the disk."""
 
@@ -269,7 +271,7 @@ class HeldFile:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RemovalRequest:
     """Which worktree shall go, and what may go with it.
 
@@ -289,7 +291,7 @@ class RemovalRequest:
     discarded: CommitId | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Refused:
     """The worktree stays. `message` is a sentence without its subject, `next` a command to paste; empty: one of the
     caller's verbs, which sets the contents aside, or tries again.
@@ -306,7 +308,7 @@ class Refused:
     stands_at: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Contents:
     """What a worktree holds that would go with it. `refusal`: why it would stay; None: it could go.
 
@@ -326,7 +328,7 @@ class Contents:
     users: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Removed:
     """The worktree is gone. `tip`: where its branch is (None: there is none); `head`: what it stood on.
 
@@ -340,7 +342,7 @@ class Removed:
     was_missing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BringBackRequest:
     """A removed worktree that shall be there again: `tip` is where its branch was, `discarded` what was set aside.
 
@@ -355,7 +357,7 @@ class BringBackRequest:
     discarded: CommitId | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BroughtBack:
     """The worktree again; `lost` says in words what is not as it was."""
 
@@ -363,7 +365,7 @@ class BroughtBack:
     lost: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BranchGone:
     """A branch that was deleted, where it was, and the ref that holds its commits."""
 
@@ -372,7 +374,7 @@ class BranchGone:
     held_by: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PinsDropped:
     """How many pins there were, and how many commits no other ref holds."""
 
@@ -380,7 +382,7 @@ class PinsDropped:
     only_here: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Squash:
     """One commit in the user's name with this message, instead of the history."""
 
@@ -389,7 +391,7 @@ class Squash:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DeliveryRequest:
     """Let a branch of the user's hold the commit. `earlier`: what was delivered squashed to it before, if it was.
 
@@ -403,7 +405,7 @@ class DeliveryRequest:
     earlier: CommitId | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Delivered:
     """What the branch holds now; `previous` is where it stood, `parent` that of a squashed commit."""
 

@@ -8,18 +8,18 @@ import os
 import shlex
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.worktrees.frozen import user_config, user_environment
 from coordinate_agents.worktrees.git import run
 from coordinate_agents.worktrees.model import RepositoryFacts
+from coordinate_agents.worktrees.values import value_class
 
 # GitPython follows these even when it is given a path.
 _MISLEADING: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_INDEX_FILE")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Outline:
     """`branch` None: HEAD is detached. Names sorted. `missing_filters`: configured, but the program is not found."""
 

@@ -8,13 +8,14 @@ import contextlib
 import json
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from coordinate_agents.worktrees.files import ensure_text, identity, read_regular, remove_tree
 from coordinate_agents.worktrees.index_file import noted_inodes
 from coordinate_agents.worktrees.model import CommitId, RepositoryFacts, Worktree
+from coordinate_agents.worktrees.values import value_class
 
 REASON: Final = "coordinate-agents"
 _COMPONENT: Final = re.compile(r"[A-Za-z0-9+](?:[A-Za-z0-9_+-]|\.(?!\.))*")
@@ -34,7 +35,7 @@ Stage = Literal["making", "ready"]
 _TEXTS: Final = ("before", "target", "next_nonce")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Record:
     """What the Runtime noted of one worktree. "making": it is not handed out, so nobody works in it.
 
@@ -213,7 +214,7 @@ def read_record(facts: RepositoryFacts, graph: str, slug: str) -> Record | None:
 
 def write_record(facts: RepositoryFacts, graph: str, slug: str, record: Record) -> None:
     path = _record_path(facts, graph, slug)
-    worktree = {name: getattr(record.worktree, name) for name in Worktree.__slots__}
+    worktree = asdict(record.worktree)
     texts = {name: getattr(record, name) for name in ("stage", *_TEXTS)}
     text = json.dumps({"worktree": worktree, **texts}, sort_keys=True).encode()
     try:

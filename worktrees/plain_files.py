@@ -12,7 +12,6 @@ import stat
 import threading
 from collections import OrderedDict
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.worktrees import index_file
@@ -20,6 +19,7 @@ from coordinate_agents.worktrees.cat_file import ObjectReader
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.frozen import Frozen
 from coordinate_agents.worktrees.tree_objects import GITLINK_MODE, TREE_MODE, TooLargeError, TreeReader
+from coordinate_agents.worktrees.values import value_class
 
 MAX_FILES: Final = 20_000
 # All files of one commit, and what is remembered of all commits: a larger checkout is git's to write.
@@ -37,7 +37,7 @@ _SUSPECT: Final = re.compile(rb"\.git|git~|.*\\", re.I | re.S)
 _USUAL: Final = re.compile(rb"\.git[a-z_-][a-z0-9._-]*")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _File:
     """One file below the top: `tail` is what its index entry ends with."""
 
@@ -47,7 +47,7 @@ class _File:
     tail: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Part:
     """A tree as it lies at one path: folders, parents first; files in the order of the index; its cached record."""
 

@@ -6,13 +6,13 @@ is never followed; it is only compared, so a replaced one leads nowhere. `damage
 
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from coordinate_agents.worktrees.model import CommitId, HeadState, RepositoryFacts, Worktree
 from coordinate_agents.worktrees.ownership import admin_dir, is_intact
 from coordinate_agents.worktrees.reffiles import read_head, read_ref, read_refs, reflog_commits
+from coordinate_agents.worktrees.values import value_class
 
 # What git leaves in the folder of a worktree while an operation waits for its end. First match names the operation.
 _OPERATIONS: Final = (
@@ -27,7 +27,7 @@ _OPERATIONS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Position:
     """`branch` is the full ref name HEAD leads to (None: detached); `branch_tip` is that of the Runtime's branch."""
 

@@ -12,12 +12,12 @@ import re
 import stat
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from coordinate_agents.worktrees.model import CommitId
+from coordinate_agents.worktrees.values import value_class
 
 MAX_REF_BYTES: Final = 4096
 MAX_PACKED_BYTES: Final = 256 << 20
@@ -34,7 +34,7 @@ _OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _ODD: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Resolved:
     """Where a symbolic name leads: the last ref name (None: detached) and its commit (None: there is no such ref)."""
 

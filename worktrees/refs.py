@@ -7,7 +7,6 @@ opened); all others are asked of git once. Never follows a symbolic ref: an agen
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +15,7 @@ from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.files import read_regular
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import BRANCH_PREFIX, PIN_PREFIX, CommitId, RefSnapshot
+from coordinate_agents.worktrees.values import value_class
 
 # Tips of user refs are pinned under this name, which no subtask can have (a slug never begins with "+").
 TIPS_SLUG: Final = "+tips"
@@ -23,7 +23,7 @@ TIPS_SLUG: Final = "+tips"
 _OID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RefChange:
     """One compare-and-swap. `old` None: whatever is there; `old` "": must not exist; `new` None: delete."""
 

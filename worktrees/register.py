@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import stat
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import CommitId, RepositoryFacts, Worktree, branch_name, branch_ref
 from coordinate_agents.worktrees.ownership import Record
 from coordinate_agents.worktrees.plain_register import drop_claims, register_plainly
+from coordinate_agents.worktrees.values import value_class
 
 ADD_TIMEOUT_S: Final = 60.0
 _NONCE_BYTES: Final = 16
@@ -31,7 +32,7 @@ _KNOWN_RACE: Final = re.compile(rb"/worktrees/[^\n]*: (?:Success|No such file or
 _MAX_ADDS: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Place:
     """Where a worktree goes: `graph` and `slug` name it, `path` is its folder with links resolved."""
 

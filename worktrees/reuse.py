@@ -8,7 +8,7 @@ import contextlib
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from coordinate_agents.worktrees import dirty, ownership, pins, refusals
@@ -29,9 +29,10 @@ from coordinate_agents.worktrees.ownership import Record
 from coordinate_agents.worktrees.position import locate
 from coordinate_agents.worktrees.refs import RefChange, change_refs, read_ref
 from coordinate_agents.worktrees.register import Place, undo
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Plan:
     """What to make. `known_tip`: the caller vouches for an existing branch whose tip is this commit."""
 
@@ -43,7 +44,7 @@ class Plan:
     known_tip: CommitId | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Taken:
     """A registered worktree, still without the right files. `is_new`: this call made it, so a failure unmakes it.
 

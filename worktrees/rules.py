@@ -10,13 +10,13 @@ import contextlib
 import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import Final
 
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import CommitId
+from coordinate_agents.worktrees.values import value_class
 
 MAX_RULE_BYTES: Final = 16 << 20
 _REGULAR: Final = ("100644", "100755")
@@ -30,7 +30,7 @@ _cache_lock: Final = Lock()
 _CACHED: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Rules:
     """Lines of one exclude file and one attributes file, relative to the top, weakest rule first."""
 

@@ -11,7 +11,6 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +24,7 @@ from coordinate_agents.worktrees.merge import write_commit
 from coordinate_agents.worktrees.model import PIN_PREFIX, CommitId, Refused, RemovalRequest
 from coordinate_agents.worktrees.pins import pin
 from coordinate_agents.worktrees.refs import read_refs
+from coordinate_agents.worktrees.values import value_class
 
 # What is set aside lands in the user's object store; more than this is somebody's data set, to be moved by hand.
 MAX_BYTES: Final = 1 << 30
@@ -32,7 +32,7 @@ _TIMEOUT_S: Final = 900.0
 _STATE: Final = "Worktree-State: "
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SetAside:
     """What a commit of `set_aside` says: head and branch of the worktree, and the staged tree, if there is one."""
 

@@ -6,7 +6,6 @@ index and its commit's own ignore rules.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ from coordinate_agents.worktrees.model import CommitId, Worktree
 from coordinate_agents.worktrees.reffiles import read_head, read_refs, reflog_commits
 from coordinate_agents.worktrees.rules import lines_file, rules_of
 from coordinate_agents.worktrees.survey import Found
+from coordinate_agents.worktrees.values import value_class
 
 _MAX_GITMODULES: Final = 1 << 20
 # Enough to look up in the user's own clone; more commits than that are not looked for there.
@@ -22,7 +22,7 @@ _MAX_BEYOND: Final = 10_000
 _GITLINK: Final = "160000"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Level:
     """A commit whose submodules are asked about: that of the worktree (`path` empty) or of a submodule in it.
 

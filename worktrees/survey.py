@@ -1,17 +1,17 @@
 """One walk over a worktree's folders: where repositories and links to folders lie. Files only; follows no link."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.reffiles import read_small
+from coordinate_agents.worktrees.values import value_class
 
 MAX_FOLDERS: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Found:
     """A folder below the worktree with a `.git` entry; `git_dir` is None when that leads nowhere."""
 
@@ -19,7 +19,7 @@ class Found:
     git_dir: Path | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Survey:
     """What the walk met, sorted. `folder_links` are symbolic links that lead to folders: git may look through them.
 

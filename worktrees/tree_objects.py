@@ -9,13 +9,13 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.worktrees.cat_file import ObjectReader
 from coordinate_agents.worktrees.commit_objects import Commit, CommitReader
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import CommitId
+from coordinate_agents.worktrees.values import value_class
 
 TREE_MODE: Final = "040000"
 GITLINK_MODE: Final = "160000"
@@ -37,7 +37,7 @@ Tree = Mapping[bytes, tuple[str, str]]
 _EMPTY: Final[Tree] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Entry:
     """One side of a difference: a file, link or gitlink."""
 
@@ -45,7 +45,7 @@ class Entry:
     oid: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TreeChange:
     """A path that differs; `old` or `new` None: it is not there. The path is bytes, as git sorts it."""
 

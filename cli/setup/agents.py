@@ -1,7 +1,6 @@
 """What the configuration makes of every agent: the command that would be started, or why it could not be."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from coordinate_agents.graph import config_document
@@ -11,9 +10,10 @@ from coordinate_agents.sessions.adapters.base import DEFAULT_PERMISSIONS
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.launch import Agents
 from coordinate_agents.sessions.model import ResolvedAgent
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Field:
     """A setting in force and who set it: "project", "user" or the adapter. Of `env` only the names are told."""
 
@@ -21,7 +21,7 @@ class Field:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Looked:
     """One agent. `command` is the resolved executable, None when there is `error`; `source` who named it.
 

@@ -1,12 +1,12 @@
 """completion: the script that lets a shell complete verbs, options, graphs and subtasks. To be read by the shell."""
 
 import os
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final
 
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.operations.table import Result
+from coordinate_agents.worktrees.values import value_class
 
 PROGRAM: Final = "coordinate-agents"
 ALIAS: Final = "cag"
@@ -14,7 +14,7 @@ ALIAS: Final = "cag"
 VARIABLE: Final = "_COORDINATE_AGENTS_COMPLETE"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     shell: str | None = None
 

@@ -13,7 +13,6 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,13 +25,14 @@ from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.sessions.environment import secret_values
 from coordinate_agents.sessions.redact import Redactor
+from coordinate_agents.worktrees.values import value_class
 
 # Another one is done in milliseconds, unless it is stopped.
 _LOCK_BOUND_S: Final = 10.0
 _NOTHING: Final = "the configuration file as it was"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     agent: str | None = None
     adapter: str | None = None

@@ -1,15 +1,16 @@
 """setup-discover: the agents that are configured or found on this machine, and what would be started for each."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from coordinate_agents.cli import config
 from coordinate_agents.cli.setup.agents import fields_json, look_at_agents
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     pass
 

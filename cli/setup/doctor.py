@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Generator, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from coordinate_agents.cli import config
@@ -20,9 +20,10 @@ from coordinate_agents.graph.text import counted
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.outline import outline
 from coordinate_agents.worktrees.repository import open_repository
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     live: str | None = None
 

@@ -1,12 +1,13 @@
 """One thing that the doctor looked at."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from coordinate_agents.worktrees.values import value_class
 
 Level = Literal["ok", "warn", "error"]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Finding:
     """`what` was looked at, what there is to say, and the next step where something is wrong."""
 

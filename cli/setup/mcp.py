@@ -4,7 +4,6 @@ The SDK is loaded here and nowhere else: no other verb pays for it, and none nee
 """
 
 import gc
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -13,12 +12,13 @@ from coordinate_agents.cli.mcp.tools import decisions
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.values import value_class
 
 _NEEDED: Final = (2, 3)
 _INSTALL: Final = "pip install 'coordinate-agents[mcp]'"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     tools: str = "all"
     allow_decisions: str | None = None

@@ -3,16 +3,16 @@
 Trust is never taken for granted: without `yes` the answer says what would be trusted, and the command line asks.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from coordinate_agents.cli import config
 from coordinate_agents.graph.errors import EXIT_DONE, EXIT_NEEDS_PERSON, GraphError
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     yes: bool = False
     digest: str | None = None

@@ -3,7 +3,6 @@
 That the work is on its branch, builds on its start commit and is committed can never be accepted away.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.graph.errors import GraphError
@@ -14,12 +13,13 @@ from coordinate_agents.graph.operations.loading import load_snapshot, pick_subta
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.text import listed
+from coordinate_agents.worktrees.values import value_class
 
 MAX_REASON: Final = 1000
 MAX_WAIVERS: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

@@ -7,7 +7,7 @@ that are there were made with them and are judged by them.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from coordinate_agents.graph.acts.amend import amend, require_agents, shown
@@ -26,12 +26,13 @@ from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import Snapshot
 from coordinate_agents.graph.store.rows import GraphRow
+from coordinate_agents.worktrees.values import value_class
 
 # The driver reads its configuration, and may be at a step of a worktree that others wait for.
 _AMEND_WAIT_S = 15.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str
     file: str

@@ -5,7 +5,6 @@ From FAILED and STOPPED (after a hand fix, for a flaky test), idle with a kept w
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from coordinate_agents.graph import machine
@@ -23,6 +22,7 @@ from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.operations.watching import Watch
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import holder
+from coordinate_agents.worktrees.values import value_class
 
 PROGRAM: Final = "coordinate-agents"
 # Looks at the worktree and its Session come before the record.
@@ -31,7 +31,7 @@ _CHECK_WAIT_S: Final = 15.0
 _DRIVER_LOOK_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

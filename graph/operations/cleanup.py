@@ -5,7 +5,6 @@ others, but of the exit code.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
@@ -19,6 +18,7 @@ from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.removal_requests import serve_cleanup
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG
+from coordinate_agents.worktrees.values import value_class
 
 # Rework after a review would need a new worktree.
 _BEFORE_APPROVAL: Final = frozenset({"INTEGRATED", "REVIEWING", "CHANGES_REQUESTED"})
@@ -26,7 +26,7 @@ _BEFORE_APPROVAL: Final = frozenset({"INTEGRATED", "REVIEWING", "CHANGES_REQUEST
 _WAIT_S: Final = 120.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

@@ -5,7 +5,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,10 @@ from coordinate_agents.graph.snapshot import GraphSummary, TaskRun, run_to_row, 
 from coordinate_agents.graph.store.rows import GraphRow, NewDocument, NewEvent, RunRow
 from coordinate_agents.graph.text import listed
 from coordinate_agents.worktrees.model import PIN_PREFIX
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     file: str
     as_: str | None = None

@@ -4,7 +4,6 @@ import errno
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from coordinate_agents.graph.operations.loading import load_snapshot, pick_graph
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import Snapshot
+from coordinate_agents.worktrees.values import value_class
 
 # Looking at git and moving one ref.
 _DELIVER_WAIT_S: Final = 30.0
@@ -25,7 +25,7 @@ _NO_REMOTE: Final = "REMOTE"
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     branch: str = ""

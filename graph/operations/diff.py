@@ -1,7 +1,6 @@
 """graph-diff: what the subtasks changed, each against its own base; one subtask's whole diff."""
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 from coordinate_agents.graph.errors import GraphError
@@ -9,13 +8,14 @@ from coordinate_agents.graph.operations.loading import load_snapshot, pick_subta
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import TaskRun
+from coordinate_agents.worktrees.values import value_class
 
 MAX_DIFF_BYTES: Final = 4 << 20
 _MAX_STAT_BYTES: Final = 1 << 20
 _COUNTS: Final = re.compile(r"(\d+) files? changed(?:, (\d+) insertions?\(\+\))?(?:, (\d+) deletions?\(-\))?\s*$")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

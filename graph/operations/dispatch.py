@@ -5,7 +5,6 @@ Without a driver this process drives just so far and leaves: the agent lives on 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from coordinate_agents.graph.acts.dispatch import require_startable, started
@@ -18,13 +17,14 @@ from coordinate_agents.graph.operations.loading import pick_subtask, require_nam
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.values import value_class
 
 PROGRAM: Final = "coordinate-agents"
 # Base, worktree and setup come before the Session; setup may take minutes, and its driver goes on with it then.
 _START_WAIT_S: Final = 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

@@ -4,7 +4,6 @@ import asyncio
 import gc
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import anyio
@@ -43,13 +42,14 @@ from coordinate_agents.graph.store.inbox import RequestInbox
 from coordinate_agents.graph.store.lease import Lease
 from coordinate_agents.graph.store.rows import RequestResult
 from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.worktrees.values import value_class
 
 Begin = Callable[[Engine], Awaitable[None]]
 # New values between two looks of the collector: some megabytes.
 _COLLECT_EVERY: Final = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DriveRequest:
     """`deadline_s`: leave after so long. `stop_on_exit`: close the agents when leaving, also the idle ones.
 

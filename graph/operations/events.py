@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from coordinate_agents.graph.operations.loading import pick_subtask
@@ -12,11 +11,12 @@ from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.rows import EventRow
 from coordinate_agents.graph.store.store import Store
 from coordinate_agents.graph.view import iso
+from coordinate_agents.worktrees.values import value_class
 
 DEFAULT_LIMIT: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

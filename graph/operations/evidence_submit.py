@@ -6,7 +6,6 @@ subtask's present attempt, so that no agent submits for another one; everything 
 """
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -18,11 +17,12 @@ from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import holder
 from coordinate_agents.graph.store.wake import wake
 from coordinate_agents.sessions.model import SessionId
+from coordinate_agents.worktrees.values import value_class
 
 _BY_HAND = 'printf %s "what was done" > "$COORDINATE_AGENTS_SUBMIT_FILE"'
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     """`graph`, `subtask` and `attempt`: what the caller believes to work for; a difference is refused."""
 

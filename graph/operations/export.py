@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from coordinate_agents.graph.operations.events import event_json
@@ -13,11 +12,12 @@ from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import holder
 from coordinate_agents.graph.text import visible
 from coordinate_agents.graph.view import iso, status_of_rows
+from coordinate_agents.worktrees.values import value_class
 
 FORMAT_VERSION: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     format: str = "json"

@@ -5,7 +5,6 @@ so does the id, which is not given away again. Pins hold commits: they go only w
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -25,9 +24,10 @@ from coordinate_agents.graph.snapshot import Snapshot
 from coordinate_agents.graph.store.lease import Lease
 from coordinate_agents.sessions.model import SessionFacts, SessionId
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str
     pins: bool = False

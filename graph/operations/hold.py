@@ -4,7 +4,6 @@ The hold is recorded, so that it outlives drivers and terminals; graph-release e
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from coordinate_agents.graph.acts.hold import hold
@@ -14,12 +13,13 @@ from coordinate_agents.graph.operations.loading import pick_subtask, require_nam
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.values import value_class
 
 # A verification that runs is cut short first, with the check that it is at.
 _HOLD_WAIT_S = 15.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

@@ -1,13 +1,12 @@
 """graph-import: a graph file made from a Task Graph v1 JSON file and its companion intent map. Needs no repository."""
 
-from dataclasses import dataclass
-
 from coordinate_agents.graph.import_v1 import to_graph_file
 from coordinate_agents.graph.operations.sources import read_source
 from coordinate_agents.graph.operations.table import Result
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     file: str
     intent_map: str | None = None

@@ -6,23 +6,23 @@ Guesses the checks from files that are there and says from which; a wrong guess 
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.values import value_class
 
 _MAX_READ: Final = 1 << 20
 _MAKE_TEST: Final = re.compile(r"^(?:test|check)\s*:", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Guess:
     """A check and the file that spoke for it."""
 

@@ -6,7 +6,6 @@ git or a Session asks them only when it was chosen.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from coordinate_agents.graph.view import check_json, failure_json, status_data
 from coordinate_agents.graph.ways_out import Way, ways_of_integration, ways_of_shared_state, ways_of_subtask
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.values import value_class
 
 EVENTS_SHOWN: Final = 200
 MAX_DIFF_BYTES: Final = 1 << 20
@@ -32,7 +32,7 @@ MAX_DIFF_BYTES: Final = 1 << 20
 MAX_LOG_BYTES: Final = 64 << 10
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

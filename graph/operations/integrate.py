@@ -5,7 +5,6 @@ goes back to the last integration that passed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from coordinate_agents.graph.conflicts import PROGRAM
@@ -23,9 +22,10 @@ from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import Snapshot
 from coordinate_agents.graph.text import counted
 from coordinate_agents.worktrees.model import CommitId, MergeEnding
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     onto: str | None = None

@@ -3,17 +3,16 @@
 Of a subtask whose base waits for a merge by hand it is the worktree in which that merge stands.
 """
 
-from dataclasses import dataclass
-
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.operations.loading import pick_subtask
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG, RESOLVE_PREFIX, branch_name
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

@@ -6,7 +6,7 @@ agents' programs are found, never started.
 
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -27,6 +27,7 @@ from coordinate_agents.graph.snapshot import Snapshot
 from coordinate_agents.graph.text import visible
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import ResolvedAgent
+from coordinate_agents.worktrees.values import value_class
 
 # Pairs of subtasks that are compared, and collisions that are listed: a plan is read by people.
 MAX_PAIRS: Final = 500_000
@@ -34,7 +35,7 @@ MAX_CONFLICTS: Final = 200
 _FILE_ENDINGS: Final = (".yaml", ".yml", ".json")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     """`graph`: an id, or a graph file."""
 

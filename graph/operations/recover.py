@@ -5,7 +5,6 @@ again it changes nothing: the lease, whose generation is a record too, is taken 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import anyio
@@ -28,18 +27,19 @@ from coordinate_agents.graph.store.lease import holder
 from coordinate_agents.graph.turns import resolve_agent
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import SessionFacts, SessionId
+from coordinate_agents.worktrees.values import value_class
 
 Outlook = Literal["due", "alive", "nothing"]
 _ALIVE: Final = ("live", "unreachable")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Look:
     """What a first look found. `due`: there is something to record; `left`: why the others stay as they are."""
 

@@ -5,7 +5,6 @@ record.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
@@ -20,12 +19,13 @@ from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.graph.store.lease import holder
 from coordinate_agents.sessions.model import SessionId
+from coordinate_agents.worktrees.values import value_class
 
 PROGRAM: Final = "coordinate-agents"
 MAX_GRAPHS: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

@@ -1,7 +1,6 @@
 """graph-release: end a hold. What stood still goes on, with the next free slot."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from coordinate_agents.graph.acts.hold import release
@@ -11,9 +10,10 @@ from coordinate_agents.graph.operations.loading import pick_subtask, require_nam
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

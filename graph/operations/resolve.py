@@ -1,7 +1,5 @@
 """graph-resolve: open the merge that a subtask's base cannot be made without, take its end, or take it back."""
 
-from dataclasses import dataclass
-
 from coordinate_agents.graph.conflicts import PROGRAM
 from coordinate_agents.graph.errors import EXIT_DONE, EXIT_NEEDS_PERSON, GraphError
 from coordinate_agents.graph.operations.asking import by_driver_or_lease
@@ -11,12 +9,13 @@ from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.resolving import resolve
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.text import listed
+from coordinate_agents.worktrees.values import value_class
 
 # Laying a large worktree out takes longer than an ordinary answer.
 _WAIT_S = 20.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

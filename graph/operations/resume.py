@@ -4,7 +4,6 @@ Records only, unless --run drives the graph afterwards. A Session that lives in 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from coordinate_agents.graph.acts.resume import resume
@@ -19,12 +18,13 @@ from coordinate_agents.graph.operations.words import given_words
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import holder
 from coordinate_agents.graph.text import listed
+from coordinate_agents.worktrees.values import value_class
 
 # Resolving an agent and looking at Sessions and worktrees comes before the record.
 _RESUME_WAIT_S = 15.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

@@ -5,7 +5,6 @@ of a closed list and is bound to one commit; no agent can give it (AGENT_MAY_NOT
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from coordinate_agents.graph.acts.review import review
@@ -21,13 +20,14 @@ from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.operations.words import given_words
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.text import listed
+from coordinate_agents.worktrees.values import value_class
 
 # Looking at git, and closing the idle Sessions of what is approved, each within its own bound.
 _REVIEW_WAIT_S: Final = 30.0
 MAX_STAT_BYTES: Final = 64 << 10
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

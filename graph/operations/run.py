@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,13 +22,14 @@ from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import holder, take_over
 from coordinate_agents.graph.store.rows import GraphRow
+from coordinate_agents.worktrees.values import value_class
 
 # Half of it for a polite end; a driver in order needs well under a second to leave.
 _TAKE_OVER_S: Final = 20.0
 _DOCUMENT_SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     spec: str | None = None

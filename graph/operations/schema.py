@@ -1,12 +1,11 @@
 """graph-schema: the JSON Schema of graph files, for editors and for programs that write one."""
 
-from dataclasses import dataclass
-
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.schema import json_schema
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     pass
 

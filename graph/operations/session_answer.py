@@ -6,7 +6,6 @@ data of the agent's adapter, for exactly the dialogs that were seen. In any othe
 (`--option` or session-write).
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -18,9 +17,10 @@ from coordinate_agents.graph.operations.session_write import given_text
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.sessions.model import WriteResult
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     session: str
     request: str | None = None

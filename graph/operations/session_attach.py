@@ -7,7 +7,6 @@ tells a driver to look now. The terminal itself is the edge's (`Runtime.terminal
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
@@ -18,13 +17,14 @@ from coordinate_agents.graph.operations.session_target import PROGRAM, Subtask, 
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.requests import submit
+from coordinate_agents.worktrees.values import value_class
 
 DEFAULT_DETACH_KEY: Final = "C-]"
 # The driver records the hold at once; a person at a terminal does not wait for a busy one.
 _TELL_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     session: str
     read_only: bool = False

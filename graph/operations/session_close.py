@@ -4,7 +4,6 @@ Closing a Session that ended, or twice, is no error. The subtask of a running gr
 records why; closing its Session by hand is seen by the driver as an agent that was stopped.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
@@ -14,11 +13,12 @@ from coordinate_agents.graph.operations.session_shape import session_json
 from coordinate_agents.graph.operations.session_target import find
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.values import value_class
 
 BOUND_RANGE_S: Final = (0.1, 60.0)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     session: str
     bound: float | None = None

@@ -1,6 +1,5 @@
 """session-inspect: a Session with its last output as plain text or as its screen, its question, its evidence."""
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
@@ -10,12 +9,13 @@ from coordinate_agents.graph.operations.session_shape import session_json, subta
 from coordinate_agents.graph.operations.session_target import Target, find
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.values import value_class
 
 # The last lines that `session-inspect` shows; `session-read` gives all of it.
 SHOWN_BYTES: Final = 8 << 10
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     session: str
     screen: bool = False

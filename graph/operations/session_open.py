@@ -7,7 +7,7 @@ where another agent lives, or that a driver may use at any moment, nothing is op
 
 import os
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import anyio
@@ -43,6 +43,7 @@ from coordinate_agents.sessions.model import (
     SessionId,
     TurnRequest,
 )
+from coordinate_agents.worktrees.values import value_class
 
 _LOCK_NAME: Final = "open.lock"
 # An opener starts one process; more than this and it is stopped or stuck.
@@ -54,14 +55,14 @@ _QUIET_BOUND_S: Final = 15.0
 _NO_AGENT: Final = "session-open"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     subtask: str | None = None
     agent: str | None = None
     say: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Place:
     """Where the Session works and for whom. `subtask` and `run` are None for one of no graph."""
 

@@ -5,7 +5,6 @@ What was dropped meanwhile is counted, never skipped silently.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import anyio
@@ -16,13 +15,14 @@ from coordinate_agents.graph.operations.session_target import Target, find
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.sessions.model import Output
+from coordinate_agents.worktrees.values import value_class
 
 DEFAULT_BYTES: Final = 65536
 MAX_BYTES: Final = 8 << 20
 MAX_WAIT_S: Final = 25.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     session: str
     cursor: int | None = None

@@ -5,7 +5,6 @@ the agent's adapter takes a prompt; nothing passes a shell.
 """
 
 import sys
-from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
@@ -15,6 +14,7 @@ from coordinate_agents.graph.operations.session_shape import question_json, sess
 from coordinate_agents.graph.operations.session_target import PROGRAM, Target, find, require_live
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.values import value_class
 
 MAX_TEXT_BYTES: Final = 256 << 10
 STANDARD_INPUT: Final = "-"
@@ -22,7 +22,7 @@ STANDARD_INPUT: Final = "-"
 _DIALOGS: Final = frozenset({"trust", "login", "permission"})
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     session: str
     text: str | None = None

@@ -5,18 +5,18 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.operations.spec_files import spec_file_reader
+from coordinate_agents.worktrees.values import value_class
 
 MAX_FILE_BYTES: Final = 64 << 20
 STANDARD_INPUT: Final = "-"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Source:
     """`name` is what messages call it; `stem` is the default of a graph's id, None for standard input."""
 

@@ -1,7 +1,6 @@
 """graph-stop: close the Sessions that the Runtime owns, by the driver if there is one, else under the lease."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from coordinate_agents.graph.engine import Engine
@@ -14,12 +13,13 @@ from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.stopping import stop_all
 from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.worktrees.values import value_class
 
 # Closing takes up to the bound of one Session; a driver that needs longer has recorded the request.
 _STOP_WAIT_S = 15.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

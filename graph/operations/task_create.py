@@ -5,7 +5,6 @@ a file with one subtask and graph-create.
 """
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from coordinate_agents.graph.document import Document, parse_document
@@ -15,11 +14,12 @@ from coordinate_agents.graph.operations.session_write import given_text
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.operations.task_shape import PROGRAM, task_data
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.values import value_class
 
 SUBTASK: Final = "task"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     spec: str | None = None
     title: str | None = None

@@ -6,7 +6,6 @@ driver that is left behind sees the Session's end or submission and verifies it;
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
@@ -23,12 +22,13 @@ from coordinate_agents.graph.operations.task_shape import PROGRAM, pick_task, ta
 from coordinate_agents.graph.operations.task_watch import watch_apart
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import TaskRun
+from coordinate_agents.worktrees.values import value_class
 
 GRACE_S: Final = 10.0
 MAX_GRACE_S: Final = 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     """`grace`: seconds for which an end of the turn is waited for, once its Session started; None: `GRACE_S`."""
 

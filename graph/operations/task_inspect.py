@@ -1,14 +1,13 @@
 """task-inspect: everything known of a Task, or one part of it; what graph-inspect tells of its subtask."""
 
-from dataclasses import dataclass
-
 from coordinate_agents.graph.operations import inspect
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.operations.task_shape import pick_task, task_data
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     task: str | None = None
     part: str | None = None

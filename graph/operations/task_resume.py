@@ -4,7 +4,6 @@ No agent is started: a replacement takes a task-dispatch. A Session that a stop 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from coordinate_agents.graph.acts.resume import resume
@@ -20,12 +19,13 @@ from coordinate_agents.graph.operations.words import given_words
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.graph.store.lease import holder
+from coordinate_agents.worktrees.values import value_class
 
 # Resolving an agent and looking at Sessions and worktrees comes before the record.
 _RESUME_WAIT_S: Final = 15.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     task: str | None = None
     say: str | None = None

@@ -5,16 +5,16 @@ task-dispatch.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from coordinate_agents.graph.operations import review
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.operations.task_shape import PROGRAM, pick_task, task_data
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     task: str | None = None
     decision: Literal["REVIEW_APPROVED", "CHANGES_REQUESTED"] | None = None

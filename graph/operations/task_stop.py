@@ -1,7 +1,6 @@
 """task-stop: await and verify nothing more of a Task, by its driver if there is one. Its Session is never closed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from coordinate_agents.graph.acts.stop_task import STARTING_BOUND_S, stop_task
@@ -12,11 +11,12 @@ from coordinate_agents.graph.operations.loading import load_snapshot
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.operations.task_shape import PROGRAM, pick_task, task_data
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.values import value_class
 
 _STOP_WAIT_S: Final = STARTING_BOUND_S + 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     task: str | None = None
     reason: str | None = None

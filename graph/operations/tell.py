@@ -1,7 +1,6 @@
 """graph-tell: a person's words to a subtask's agent: typed now where its program takes text, else its next prompt."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from coordinate_agents.graph.acts.tell import tell
@@ -13,12 +12,13 @@ from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.operations.words import given_words
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.worktrees.values import value_class
 
 # Typing waits for a pause of the program and for its acknowledgement.
 _TELL_WAIT_S = 45.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

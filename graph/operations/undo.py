@@ -1,6 +1,5 @@
 """graph-undo: bring removed worktrees back, with everything that was set aside of them."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.graph.errors import EXIT_DONE, EXIT_REFUSED
@@ -10,11 +9,12 @@ from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.removal_requests import serve_undo
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG
+from coordinate_agents.worktrees.values import value_class
 
 _WAIT_S: Final = 120.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

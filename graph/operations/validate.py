@@ -1,13 +1,12 @@
 """graph-validate: is this file a graph? Every problem at once, or the graph in one line. Needs no repository."""
 
-from dataclasses import dataclass
-
 from coordinate_agents.graph import document
 from coordinate_agents.graph.operations.sources import read_source
 from coordinate_agents.graph.operations.table import Result
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     file: str
 

@@ -1,7 +1,6 @@
 """graph-verify: check every certificate of a graph again, from git and from the log alone."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from coordinate_agents.graph import certificate
@@ -12,9 +11,10 @@ from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.graph.store.blobs import Blobs
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
 

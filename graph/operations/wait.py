@@ -7,7 +7,6 @@ noticed by its lease. When nothing lives and nothing would ever change, that is 
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from typing import Any, Final
 
 from coordinate_agents.graph.errors import EXIT_DONE, EXIT_NEEDS_PERSON, EXIT_NOT_SUCCEEDED, GraphError
@@ -18,6 +17,7 @@ from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import holder
 from coordinate_agents.graph.store.store import Store
 from coordinate_agents.graph.view import status_of_rows
+from coordinate_agents.worktrees.values import value_class
 
 # A driver's death changes no file: the lease is asked this often.
 _LEASE_LOOK_S: Final = 1.0
@@ -27,7 +27,7 @@ _ENDED: Final = frozenset({"SUCCEEDED", "FAILED", "STOPPED", "BLOCKED"})
 _GOOD_ENDS: Final = frozenset({"SUCCEEDED", "INTEGRATED", "APPROVED"})
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     """`for_`: end, attention, or a subtask id. `timeout`: seconds; None waits without a limit."""
 

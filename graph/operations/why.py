@@ -1,7 +1,6 @@
 """graph-why: the chain of facts that led to a subtask's present state, each with its event and a command to paste."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from coordinate_agents.graph.agents import agent_for
 from coordinate_agents.graph.errors import GraphError
@@ -15,9 +14,10 @@ from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import holder
 from coordinate_agents.graph.store.rows import EventRow
 from coordinate_agents.graph.view import iso
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     subtask: str | None = None

@@ -7,7 +7,6 @@ withdrawn by its author, never both. Decides nothing about what a request means.
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from coordinate_agents.graph.crashpoints import crash_point
@@ -15,6 +14,7 @@ from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.store import lease, wake
 from coordinate_agents.graph.store.rows import RequestRow, to_text
 from coordinate_agents.graph.store.store import Store
+from coordinate_agents.worktrees.values import value_class
 
 ANSWER_TIMEOUT_S: Final = 5.0
 # Feedback and prompts go this way; a document to amend does too.
@@ -27,7 +27,7 @@ _LAST_PAUSE_S: Final = 0.05
 _NUDGE_EVERY_S: Final = 0.25
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RequestAnswer:
     """What came of a request. "pending": the driver lives but did not answer in time; it may still carry it out."""
 
