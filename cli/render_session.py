@@ -134,7 +134,8 @@ def _question(session: Mapping[str, Any]) -> Iterator[str]:
         return
     yield f"asks ({question['kind']}, {question['request']}):"
     yield from (f"  {_shown(line)}" for line in question["text"].splitlines())
-    yield f"Next: coordinate-agents session-answer {session['id']} --request {question['request']} --option KEYS"
+    what = "ID" if question.get("options") else "KEYS"
+    yield f"Next: coordinate-agents session-answer {session['id']} --request {question['request']} --option {what}"
 
 
 def _output(data: Mapping[str, Any]) -> Iterator[str]:

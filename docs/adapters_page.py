@@ -18,6 +18,16 @@ _SEEN: Final = {
     "opencode": "opencode 1.18, one shot only",
     "gemini": "gemini 0.61: its flags, and its end without a login; no turn was run",
     "aider": "aider 0.86, one shot: a prompt of 200 KB, and its end without a login",
+    "acp": "see below",
+}
+# The same over the Agent Client Protocol (fixtures/scripts/run_acp_agents.py).
+_SEEN_SPEAKING: Final = {
+    "generic": "",
+    "codex": "not run",
+    "claude": "not run",
+    "opencode": "not run",
+    "gemini": "not run",
+    "acp": "fixture agents, in the tests; one of them is made with the protocol's own SDK",
 }
 
 
@@ -46,12 +56,14 @@ def lines() -> Iterator[str]:
     for adapter in ADAPTERS.values():
         yield _row(f"`{adapter.name}`", *(_code(" ".join(adapter.permissions.get(mode, ()))) for mode in _MODES))
     yield ""
-    yield "An empty cell adds nothing: the agent's own settings decide."
+    yield "An empty cell adds nothing: the agent's own settings decide. With `driver: acp` a mode adds no flags; it answers the"
+    yield "agent's requests (below)."
     yield from ("", "## Prompt, commits, conversation", "")
     yield "| adapter | prompt (one shot) | who commits | its sandbox writes a linked worktree's git dir | id of its conversation |"
     yield "|---|---|---|---|---|"
     for adapter in ADAPTERS.values():
         yield _row(f"`{adapter.name}`", adapter.delivery, adapter.commit, _git_dir(adapter), _conversation(adapter))
+    yield from _speaking()
     yield from ("", "## What is recognised", "")
     yield "Questions give the subtask's slot back and wait for a person (`inputTimeout`); a login ends the turn as AUTH_REQUIRED."
     yield "None is ever answered by itself. Limits cost no attempt and hold only that agent's starts."
@@ -71,6 +83,26 @@ def lines() -> Iterator[str]:
         "",
         "Patterns are matched on the end of the output, whatever its spacing. They are triggers to look, never proof.",
     )
+
+
+def _speaking() -> Iterator[str]:
+    yield from ("", "## Over the Agent Client Protocol", "")
+    yield "With `driver: acp` (`adapter: acp` has no other) the agent is a program that speaks the protocol, started once and given all"
+    yield "its turns ([Sessions](sessions.md#agents-that-are-spoken-to)). An adapter without a program is refused with UNSUPPORTED_CAPABILITY."
+    yield ""
+    yield "| adapter | program | tried with |"
+    yield "|---|---|---|"
+    for adapter in ADAPTERS.values():
+        if adapter.acp is not None:
+            program = " ".join((adapter.acp.command or "", *adapter.acp.args)).strip()
+            yield _row(f"`{adapter.name}`", _code(program) or "from the configuration", _SEEN_SPEAKING[adapter.name])
+    yield ""
+    yield "| permissions | a request of the agent is |"
+    yield "|---|---|"
+    yield "| `ask` (default) | shown; a person answers (`session-answer --option ID`), or nobody until `inputTimeout` |"
+    yield "| `edits` | allowed once where it reads, searches or changes files; else shown |"
+    yield "| `allow` | allowed once; where the agent offers only that, always |"
+    yield "| `deny` | refused once; without such an option answered as cancelled |"
 
 
 def _row(*cells: str) -> str:

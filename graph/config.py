@@ -7,11 +7,11 @@ YAML. Nothing here reads a file, knows whether a file is trusted, or resolves a 
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, field, fields
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.model import CommitBy
-from coordinate_agents.sessions.model import AgentSettings, Delivery, Driver
+from coordinate_agents.sessions.model import AgentSettings
 from coordinate_agents.worktrees.values import value_class
 
 # Adapters that the product knows; all but the last two are also agents of that name without any configuration.
@@ -109,11 +109,7 @@ class Config:
         return self.agents[0].name if len(self.agents) == 1 else None
 
     def settings_of(self, name: str) -> AgentSettings:
-        """How the agent is started.
-
-        Raises: INVALID_AGENT_CONFIG: no such agent, or nothing says what to start. UNSUPPORTED_CAPABILITY: a driver or
-        delivery that the file may name and `sessions` does not have yet; never another in its place.
-        """
+        """How the agent is started. Raises: INVALID_AGENT_CONFIG: no such agent, or nothing says what to start."""
         agent = self.agent(name)
         if agent is None:
             configured = ", ".join(each.name for each in self.agents) or "none"
@@ -132,8 +128,6 @@ class Config:
                 "`adapter` of a known agent.",
                 facts={"agent": name},
             )
-        _refuse_unsupported(name, "driver", agent.driver, get_args(Driver))
-        _refuse_unsupported(name, "delivery", agent.delivery, get_args(Delivery))
         return AgentSettings(
             agent=name,
             adapter=adapter,
@@ -146,16 +140,6 @@ class Config:
             env=agent.env or {},
             permissions=agent.permissions,
             sources=agent.sources,
-        )
-
-
-def _refuse_unsupported(agent: str, key: str, value: str | None, supported: tuple[str, ...]) -> None:
-    if value is not None and value not in supported:
-        raise GraphError(
-            "UNSUPPORTED_CAPABILITY",
-            f"Agent {agent!r} asks for {key} {value}, which is not built yet. There are {', '.join(supported)}.",
-            kept="Nothing was started.",
-            facts={"agent": agent},
         )
 
 

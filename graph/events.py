@@ -333,7 +333,8 @@ class TurnEnded:
     """The turn ended. `kept`: commits that were pinned; `summary`: what the agent said it delivered.
 
     `stays`: its process lives on, idle, and can take another turn; else it ended. `cause` beside those of a Session's
-    end: submitted, idle-prompt (the turn of a program that stays is over); input (nobody answered), login, not-ready.
+    end: submitted, idle-prompt, turn-ended (the turn of a program that stays is over); cancelled, refused, failed (of
+    an agent that says so itself); input (nobody answered), login, not-ready.
     `code`: RATE_LIMITED, QUOTA_EXHAUSTED, AUTH_REQUIRED, as read from the output, with the line and the time at which
     to come back.
     """

@@ -48,7 +48,7 @@ from coordinate_agents.graph.states import GRAPH_EVENTS, INTEGRATION_EVENTS, TAS
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG
 
 # How the turn of a program that stays ends well: it said so, or waits for the next prompt.
-TURN_OVER: Final = frozenset({"submitted", "idle-prompt"})
+TURN_OVER: Final = frozenset({"submitted", "idle-prompt", "turn-ended"})
 # Fix turns get at most this much of the failing facts; agents take long prompts badly.
 MAX_FEEDBACK_BYTES: Final = 16 * 1024
 

@@ -13,6 +13,7 @@ from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.snapshot import Snapshot
 from coordinate_agents.sessions.model import (
     AgentSettings,
+    AgentTurn,
     CommandRequest,
     Launch,
     Output,
@@ -462,6 +463,24 @@ class Sessions(Protocol):
         """One more turn in the living child, with deadlines of its own."""
         ...
 
+    async def prompt(
+        self, session_id: SessionId, turn: str, limits: TurnLimits | None = None, *, text: str | None = None
+    ) -> None:
+        """Of an agent whose driver is acp: start this turn with its prompt file, or the text. Repeated: no change."""
+        ...
+
+    async def cancel(self, session_id: SessionId, turn: str | None = None, *, bound_s: float | None = None) -> bool:
+        """Ask such an agent to stop this turn (None: the one that runs), once; whether it was asked now."""
+        ...
+
+    async def answer(self, session_id: SessionId, request: str, option: str | None) -> None:
+        """Answer a permission request of such an agent with one of its options; None: cancelled. First one wins."""
+        ...
+
+    async def turn_end(self, session_id: SessionId, turn: str) -> AgentTurn:
+        """The end of such an agent's turn, as its host saw it, also when the Session has ended."""
+        ...
+
     async def forget(self, session_id: SessionId) -> int:
         """Delete the folder of a Session that ended, with all that it printed; bytes freed, 0 when there is none.
 
@@ -505,6 +524,14 @@ class Agents(Protocol):
 
     def resolve(self, settings: AgentSettings) -> ResolvedAgent:
         """Exact and fail-closed: the configured executable or an error that names every place looked at."""
+        ...
+
+    def require_supported(self, settings: AgentSettings) -> None:
+        """Raise UNSUPPORTED_CAPABILITY or INVALID_ADAPTER_CONFIG for a driver that this agent cannot have."""
+        ...
+
+    def is_same(self, agent: ResolvedAgent, record: SessionRecord) -> bool:
+        """Whether the Session's process was started with the agent as it is configured now."""
         ...
 
     def turn(self, request: TurnRequest) -> Launch:

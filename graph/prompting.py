@@ -21,12 +21,19 @@ from coordinate_agents.worktrees.model import branch_name
 
 
 def prompt_of(
-    context: Context, run: TaskRun, *, commit_by: CommitBy, nonce: str, continues: bool, found: str = ""
+    context: Context,
+    run: TaskRun,
+    *,
+    commit_by: CommitBy,
+    nonce: str,
+    continues: bool,
+    found: str = "",
+    is_alone: bool = False,
 ) -> str:
     """The prompt of the turn that was recorded last: the assignment, the turn after a refusal, or a person's words.
 
     `continues`: the agent knows the turns before; else a person's words come with the whole assignment, and with what
-    was `found` in the worktree.
+    was `found` in the worktree. `is_alone`: nobody knows yet, so the assignment comes first in any case.
     """
     assignment, feedback = replace(assignment_of(context, run, commit_by), found=found), run.feedback
     if run.is_told and continues:
@@ -37,9 +44,10 @@ def prompt_of(
         told = feedback if rework is None else feedback.replace(run.review, "", 1).strip()
         said = "\n\n".join(words for words in (run.say, told) if words)
         return first_prompt(assignment, nonce=nonce, said=said, rework=rework)
+    first = f"{first_prompt(assignment, nonce=nonce, said=run.say)}\n" if is_alone else ""
     if run.evidence is None or not run.evidence.reasons:
-        return fix_prompt(assignment, feedback.splitlines(), nonce=nonce)
-    return fix_prompt(assignment, run.evidence.reasons, run.evidence.checks, nonce=nonce)
+        return first + fix_prompt(assignment, feedback.splitlines(), nonce=nonce)
+    return first + fix_prompt(assignment, run.evidence.reasons, run.evidence.checks, nonce=nonce)
 
 
 async def found_words(context: Context, run: TaskRun) -> str:

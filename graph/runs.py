@@ -48,7 +48,8 @@ class TaskRun:
     intent or result was recorded. `phase_since` and `started_at` are seconds since the epoch.
 
     `open_session` is the Session whose process stays open between turns, also after the subtask succeeded; `is_reused`:
-    the present turn is a further one of its process. `external_session` is the agent's own conversation, `delivered`
+    the present turn is a further one of its process. `external_session` is the agent's own conversation,
+    `earlier_session` that of the attempt before with the same agent in the same worktree, `delivered`
     what is known of a typed prompt, `question` the kind of what it asks. `can_go_on`: it has no slot and wants one.
     `limited_since`: its service refuses since then, `limits` times in a row; cleared once a turn got through.
     `setup_nonce`: of the worktree in which setup is done.
@@ -91,6 +92,7 @@ class TaskRun:
     open_session: str | None = None
     is_reused: bool = False
     external_session: str | None = None
+    earlier_session: str | None = None
     delivered: str = ""
     question: str = ""
     can_go_on: bool = False

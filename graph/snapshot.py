@@ -439,6 +439,12 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
             return fold_removal(run, event)
 
 
+def _earlier_session(run: TaskRun, event: TaskClaimed) -> str | None:
+    """What a new attempt may take up: the same agent's conversation about the same files."""
+    goes_on = event.agent == run.agent and run.worktree is not None and not run.is_fresh
+    return (run.external_session or run.earlier_session) if goes_on else None
+
+
 def _claimed(run: TaskRun, event: TaskClaimed, time: float) -> TaskRun:
     if run.is_rework and event.attempt == run.attempt:
         # Its fix turns are counted anew.
@@ -471,6 +477,7 @@ def _claimed(run: TaskRun, event: TaskClaimed, time: float) -> TaskRun:
         turn=0,
         free_turns=0,
         external_session=None,
+        earlier_session=_earlier_session(run, event),
         delivered="",
         agent=event.agent,
         nonce=event.nonce,

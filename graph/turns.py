@@ -24,6 +24,8 @@ from coordinate_agents.graph.machine import TURN_OVER
 from coordinate_agents.graph.model import SubtaskId, slug
 from coordinate_agents.graph.prompting import commit_by_of, found_words, prompt_of
 from coordinate_agents.graph.snapshot import INTERRUPTED, LIMIT_CODES, TaskRun
+from coordinate_agents.graph.speaking import CANCELLED, FAILED, REFUSED, cause_of_exit, is_spoken
+from coordinate_agents.graph.states import IDLE_LIFE_S
 from coordinate_agents.graph.staying import can_take_turn, require_closed
 from coordinate_agents.graph.text import counted
 from coordinate_agents.graph.watching import Watch
@@ -81,7 +83,9 @@ async def open_session(context: Context, effect: OpenSession) -> Event:
     why = ""
     if run.open_session is not None and effect.turn > 0:
         facts = await context.sessions.look(SessionId(run.open_session))
-        if can_take_turn(facts):
+        if facts.record is not None and not context.agents.is_same(agent, facts.record):
+            why = f"{run.agent} is configured anew"
+        elif can_take_turn(facts):
             try:
                 return await _next_turn(context, effect, agent, facts)
             except SessionError as error:
@@ -118,8 +122,9 @@ async def _next_turn(context: Context, effect: OpenSession, agent: ResolvedAgent
         continues=True,
     )
     await context.call(context.agents.next_turn, session, prompt, turn=effect.turn)
-    limits = TurnLimits(timeout_s=task.timeout_s, idle_timeout_s=task.idle_timeout_s, on_idle=task.on_idle)
-    await context.sessions.begin_turn(session, limits)
+    if not is_spoken(agent):  # which is given its turn and its prompt in one
+        limits = TurnLimits(timeout_s=task.timeout_s, idle_timeout_s=task.idle_timeout_s, on_idle=task.on_idle)
+        await context.sessions.begin_turn(session, limits)
     crash_point("stay.begun")
     child, host = facts.record.child, facts.record.host
     return SessionStarted(run.id, session, pid=child.pid if child else None, host_pid=host.pid if host else None)
@@ -162,8 +167,10 @@ async def _new_process(context: Context, effect: OpenSession, run: TaskRun, agen
             context.run(run.id),
             commit_by=commit_by_of(context, run, agent.commit_by),
             nonce=marker[:12],
-            continues=continues,
+            # Whether it can be taken up is only known when it was asked to: then the prompt must stand alone.
+            continues=continues and not is_spoken(agent),
             found=await found_words(context, run) if effect.turn == 0 else "",
+            is_alone=is_spoken(agent),
         ),
         cwd=worktree.path,
         root=context.worktrees.facts.root,
@@ -172,7 +179,9 @@ async def _new_process(context: Context, effect: OpenSession, run: TaskRun, agen
         identity=context.identity(run, path=worktree.path),
         marker=marker,
         is_continuation=continues,
-        external_session=run.external_session,
+        external_session=run.external_session or (run.earlier_session if is_spoken(agent) else None),
+        input_timeout_s=task.input_timeout_s,
+        idle_life_s=IDLE_LIFE_S,
         timeout_s=task.timeout_s,
         idle_timeout_s=task.idle_timeout_s,
         on_idle=task.on_idle,
@@ -196,7 +205,9 @@ async def await_turn(context: Context, subtask: SubtaskId) -> Event:
     if isinstance(end, TurnFacts):
         return await _stays(context, run, agent, watch, end)
     # Only between two turns does a host close what is unused: this one was over, and its driver died before it said so.
-    cause = watch.cause or ("submitted" if end.cause == "unused" else end.cause)
+    cause, error = watch.cause or ("submitted" if end.cause == "unused" else end.cause), watch.detail or end.error
+    if watch.cause is None and is_spoken(agent):
+        cause, error = await cause_of_exit(context, run, end)
     has_failed = cause not in TURN_OVER and (cause != "exit" or end.exit_code != 0)
     if not has_failed:
         await watch.take_slot()
@@ -211,7 +222,7 @@ async def await_turn(context: Context, subtask: SubtaskId) -> Event:
         log_path=end.log_path,
         duration_ms=end.duration_ms,
         survivors=end.survivors[:20],
-        error=watch.detail or end.error,
+        error=error,
         summary=context.agents.submitted(SessionId(run.session)),
         external_session=reading.external_session,
         code=reading.code,
@@ -226,7 +237,8 @@ async def _stays(
     """The turn is over and its process is idle."""
     assert run.session is not None and watch.cause is not None
     await watch.take_slot()
-    reading = await context.call(_reading, context, run, agent, facts.tail, has_failed=False)
+    has_failed = watch.cause in (REFUSED, FAILED)
+    reading = await context.call(_reading, context, run, agent, facts.tail, has_failed=has_failed)
     return TurnEnded(
         run.id,
         run.session,
@@ -234,6 +246,7 @@ async def _stays(
         tail=facts.tail[-2000:],
         log_path=facts.log_path,
         duration_ms=facts.duration_ms,
+        error=watch.detail or None,
         summary=context.agents.submitted(SessionId(run.session)),
         external_session=reading.external_session,
         code=reading.code,
@@ -308,7 +321,7 @@ async def explain_exit(context: Context, subtask: SubtaskId) -> Event:
         return AttemptFailed(subtask, failure, is_final=True)
     if code in _FINAL_CODES:
         return AttemptFailed(subtask, failure, is_final=True)
-    if turn.cause == "close":
+    if turn.cause in ("close", CANCELLED):
         return TaskStopped(subtask, "stopped", failure)
     if turn.cause == "host-lost" or (turn.cause == "exit" and turn.signal in _OUTSIDE_SIGNALS):
         return TaskStopped(subtask, f"{INTERRUPTED}: {what}", failure)
@@ -353,6 +366,14 @@ def _cause(context: Context, run: TaskRun, turn: TurnEnded) -> tuple[str, str]:
             return "AGENT_TIMEOUT", f"{agent} printed nothing for {task.idle_timeout_s:g} s and was ended"
         case "close":
             return "SESSION_STATE_CONFLICT", f"{agent} was stopped"
+        case "cancelled":
+            return "SESSION_STATE_CONFLICT", f"the turn of {agent} was cancelled"
+        case "refused":
+            return "AGENT_EXIT_NONZERO", f"{agent} refused the work"
+        case "failed":
+            return "AGENT_EXIT_NONZERO", f"the turn of {agent} failed: {turn.error}"
+        case "protocol":
+            return "SESSION_NOT_HEALTHY", f"{agent} could not be spoken to any more: {turn.error}"
         case "spawn-failed":
             return "SPAWN_FAILED", f"{agent} could not be started: {turn.error or 'unknown cause'}"
         case "host-lost":

@@ -19,6 +19,7 @@ from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import PhaseChanged
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.planner import WITHOUT_SLOT
+from coordinate_agents.graph.speaking import is_spoken, speak
 from coordinate_agents.graph.states import IDLE_LIFE_S, Phase
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import Question, ResolvedAgent, SessionEnd, SessionId, TurnFacts
@@ -104,7 +105,9 @@ class Watch:
         yield self._questions
         if self._context.run(self._subtask).limited_since is not None:
             yield self._probe
-        if self._agent is not None and self._agent.mode == "interactive":
+        if is_spoken(self._agent):
+            yield self._speak
+        elif self._agent is not None and self._agent.mode == "interactive":
             yield self._converse
 
     async def _probe(self) -> None:
@@ -112,6 +115,13 @@ class Watch:
         await anyio.sleep(PROBE_S)
         if self._phase == "working":
             self._record("working")
+
+    async def _speak(self) -> None:
+        """The turn of an agent that says when it is over."""
+        spoken = await speak(self._context, self._subtask)
+        if spoken is not None and self.cause is None:
+            self.cause, self.detail, self._stays = spoken
+            self._scope.cancel()
 
     # --- questions
 
@@ -177,13 +187,16 @@ class Watch:
 
     async def _show(self, question: Question) -> None:
         """Record it, in the words of the screen: a dialog is drawn, and its plain output is hard to read."""
-        tail = await self._context.sessions.read(self._session, max_bytes=_TAIL_BYTES, form="raw")
-        columns, rows = await self._size()
-        shown = await self._context.call(self._context.agents.shown, tail.text, columns=columns, rows=rows)
+        shown = question.text if question.options else await self._screen()
         self._asked = note = (shown or question.text)[-_NOTE_CHARACTERS:]
         run = self._context.run(self._subtask)
         if run.phase != "awaiting-input" or run.reason != note or run.can_go_on:
             self._context.record(PhaseChanged(self._subtask, "awaiting-input", note, kind=question.kind))
+
+    async def _screen(self) -> str:
+        tail = await self._context.sessions.read(self._session, max_bytes=_TAIL_BYTES, form="raw")
+        columns, rows = await self._size()
+        return await self._context.call(self._context.agents.shown, tail.text, columns=columns, rows=rows)
 
     async def _may_wait(self, question: Question) -> bool:
         """Whether a person is waited for; otherwise the Session is ended."""

@@ -4,7 +4,9 @@ Each field comes from the configuration or else from the adapter; the executable
 Nothing is started here; a prompt file is written when the delivery asks for one.
 """
 
+import hashlib
 import hmac
+import json
 import os
 import shlex
 import stat
@@ -14,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from coordinate_agents.sessions import custodian, records
+from coordinate_agents.sessions import custodian, records, spoken
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.adapters import ADAPTERS
 from coordinate_agents.sessions.adapters.base import Adapter, Interactive
@@ -82,15 +84,13 @@ class Agents:
 
     def resolve(self, settings: AgentSettings) -> ResolvedAgent:
         """Raises: INVALID_ADAPTER_CONFIG, EXECUTABLE_NOT_FOUND, EXECUTABLE_NOT_RUNNABLE."""
-        adapter = ADAPTERS.get(settings.adapter)
-        if adapter is None:
-            raise SessionError(
-                "INVALID_ADAPTER_CONFIG",
-                f"agent {settings.agent} names adapter {settings.adapter!r}, which does not exist.",
-                next=f"use one of {', '.join(sorted(ADAPTERS))}",
-            )
-        command, source = settings.command, settings.sources.get("command", "configuration")
-        if command is None:
+        adapter = _adapter(settings)
+        driver = spoken.driver_of(settings, adapter)
+        if driver == "acp":
+            command, source = spoken.command_of(settings, adapter)
+        elif settings.command is not None:
+            command, source = settings.command, settings.sources.get("command", "configuration")
+        else:
             command, source = adapter.command, f"adapter {adapter.name}"
         if command is None:
             raise SessionError(
@@ -98,6 +98,8 @@ class Agents:
                 f"agent {settings.agent} uses adapter {adapter.name}, which has no command of its own.",
                 next="set `command` for the agent",
             )
+        if driver == "acp":
+            return spoken.resolved(settings, adapter, self._executable(command, source))
         if settings.mode == "interactive" and adapter.interactive is None and settings.args is None:
             raise SessionError(
                 "UNSUPPORTED_CAPABILITY",
@@ -109,7 +111,6 @@ class Agents:
         check_templates((*args, *(resume or ())))
         mode: Mode = "interactive" if settings.mode == "interactive" else "oneshot"
         delivery = settings.delivery or ("paste" if mode == "interactive" else adapter.delivery)
-        driver = settings.driver or adapter.driver
         _check_delivery(settings.agent, mode, delivery, driver)
         return ResolvedAgent(
             agent=settings.agent,
@@ -125,6 +126,15 @@ class Agents:
             mode=mode,
             needs_session=settings.resume_args is None,
         )
+
+    def require_supported(self, settings: AgentSettings) -> None:
+        """Raise UNSUPPORTED_CAPABILITY or INVALID_ADAPTER_CONFIG for a driver that this agent cannot have."""
+        spoken.driver_of(settings, _adapter(settings))
+
+    def is_same(self, agent: ResolvedAgent, record: SessionRecord) -> bool:
+        """Whether the Session's process was started with the agent as it is configured now."""
+        now = settings_digest(agent)
+        return record.labels.get("settings", now) == now
 
     def turn(self, request: TurnRequest) -> Launch:
         """Raises: SPAWN_FAILED when the prompt cannot be delivered whole; EXECUTABLE_* when the program changed."""
@@ -144,9 +154,11 @@ class Agents:
         }
         args = agent.resume_args if request.is_continuation and agent.resume_args is not None else agent.args
         prompt_file = folder / PROMPT_NAME
-        delivered = deliver(request.prompt, args, delivery=agent.delivery, values=values, prompt_file=prompt_file)
-        if agent.delivery == "paste":
-            # A driver that comes back types it; and the agent can read it again.
+        is_spoken = agent.driver == "acp"
+        delivery = "stdin" if is_spoken else agent.delivery
+        delivered = deliver(request.prompt, args, delivery=delivery, values=values, prompt_file=prompt_file)
+        if agent.delivery == "paste" or is_spoken:
+            # A driver that comes back types or sends it; and the agent can read it again.
             write_prompt_file(prompt_file, request.prompt)
         identity = {
             **request.identity,
@@ -163,13 +175,14 @@ class Agents:
             cwd=request.cwd,
             env=self._environment_at(request.cwd, extra=agent.env, identity=identity),
             driver=agent.driver,
-            stdin=delivered.stdin,
+            stdin=None if is_spoken else delivered.stdin,
             timeout_s=request.timeout_s,
             idle_timeout_s=request.idle_timeout_s,
             on_idle=request.on_idle,
             marker=request.marker,
             labels=_labels(agent, request),
             input=_input_rules(agent, has_stdin=delivered.stdin is not None, has_turn=bool(request.prompt)),
+            acp=spoken.rules_of(request) if is_spoken else None,
         )
 
     def reading(
@@ -190,7 +203,12 @@ class Agents:
         """
         adapter = ADAPTERS[agent.adapter]
         external = (known or conversation_id(marker)) if adapter.chooses_session else None
-        if external is None and adapter.session_pattern:
+        if agent.driver == "acp":
+            found = spoken.reading_of(self._sessions_root / session_id)
+            if found.code is not None:
+                return found
+            external = found.external_session
+        elif external is None and adapter.session_pattern:
             external = external_session(self._beginning(session_id) + tail, adapter.session_pattern)
         if has_failed:
             limit = find_limit(tail, adapter.limits, now=now)
@@ -352,11 +370,30 @@ def _labels(agent: ResolvedAgent, request: TurnRequest) -> dict[str, str]:
         "resolvedCommand": agent.executable.path,
         "commandSource": agent.executable.source,
         "mode": agent.mode,
+        "settings": settings_digest(agent),
         "resumed": "true" if request.is_continuation else "",
         "taskId": request.graph,
         "subtaskId": request.subtask,
     }
     return {name: value for name, value in found.items() if value}
+
+
+def settings_digest(agent: ResolvedAgent) -> str:
+    """Short for all that decides what is started. Too short to find an environment's values again from it."""
+    words = [agent.adapter, agent.executable.path, agent.driver, agent.mode, agent.delivery, agent.permissions]
+    parts = [words, agent.args, agent.resume_args, sorted(agent.env.items())]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
+
+
+def _adapter(settings: AgentSettings) -> Adapter:
+    adapter = ADAPTERS.get(settings.adapter)
+    if adapter is None:
+        raise SessionError(
+            "INVALID_ADAPTER_CONFIG",
+            f"agent {settings.agent} names adapter {settings.adapter!r}, which does not exist.",
+            next=f"use one of {', '.join(sorted(ADAPTERS))}",
+        )
+    return adapter
 
 
 def conversation_id(marker: str) -> str:

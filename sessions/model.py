@@ -291,6 +291,7 @@ class TurnFacts:
 class SessionRecord:
     """What the folder says. `host` and `child` are None before they exist. `end` is set in terminal states.
 
+    `turn` is the present or last one of an agent whose driver is acp, `turns` the last ones that are over, in order.
     `degraded`: no terminal could be made, so the driver is pipe though a pty was asked for. `cgroup` is the folder of
     the tree's own cgroup, empty when none could be made.
     """
@@ -318,6 +319,12 @@ class SessionRecord:
     cgroup: str = ""
     conversation: Conversation | None = None
     turn: AgentTurn | None = None
+    turns: tuple[AgentTurn, ...] = ()
+
+    def turn_named(self, turn: str) -> AgentTurn | None:
+        """The turn of this id; None when it was never begun, or too many came after it."""
+        known = (*self.turns, *((self.turn,) if self.turn is not None else ()))
+        return next((each for each in reversed(known) if each.id == turn), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +379,8 @@ class ResolvedAgent:
     """An agent ready to be started. `commit_by` is the adapter's default for who commits.
 
     `can_continue`: a turn that ended can be followed by another one that knows the first. `needs_session`: only when
-    the id of the agent's own conversation is known (`TurnReading.external_session`).
+    the id of the agent's own conversation is known (`TurnReading.external_session`). `permissions` answer the requests
+    of one whose driver is acp.
     """
 
     agent: str
@@ -387,11 +395,15 @@ class ResolvedAgent:
     env: Mapping[str, str] = field(default_factory=dict)
     mode: Mode = "oneshot"
     needs_session: bool = False
+    permissions: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
     """One turn to start: what the templates name, and the limits. `is_continuation`: use the resume arguments.
+
+    With driver acp the process is started and the turn is not: `external_session` is taken up where that can be,
+    `input_timeout_s` bounds an answer to a permission request, `idle_life_s` the time between two turns.
 
     `identity` are the COORDINATE_AGENTS_* variables; nothing can override them.
     """
@@ -410,6 +422,8 @@ class TurnRequest:
     timeout_s: float | None = None
     idle_timeout_s: float | None = None
     on_idle: Literal["mark", "stop"] = "mark"
+    input_timeout_s: float | None = None
+    idle_life_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

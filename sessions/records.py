@@ -88,6 +88,7 @@ def parse(raw: dict[str, Any]) -> SessionRecord:
         cgroup=raw.get("cgroup", ""),
         conversation=Conversation(**raw["conversation"]) if raw.get("conversation") else None,
         turn=AgentTurn(**raw["turn"]) if raw.get("turn") else None,
+        turns=tuple(AgentTurn(**each) for each in raw.get("turns", ())),
     )
 
 

@@ -76,12 +76,12 @@ class Speaking(Conversations):
         def is_over(record: SessionRecord | None) -> bool:
             if record is None:
                 return False
-            mine = record.turn is not None and record.turn.id == turn
-            return record.end is not None or (mine and record.turn is not None and record.turn.is_over)
+            mine = record.turn_named(turn)
+            return record.end is not None or (mine is not None and mine.is_over)
 
         record = await asking.until(self._path(session_id), is_over, self._words)
-        found = record.turn if record is not None else None
-        if found is not None and found.id == turn and found.is_over:
+        found = record.turn_named(turn) if record is not None else None
+        if found is not None and found.is_over:
             return found
         why = record.end.error if record is not None and record.end is not None else None
         return AgentTurn(turn, "failed", error=why or "the Session ended")

@@ -11,7 +11,9 @@ from coordinate_agents.graph.engine import Engine
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import GraphAmended
 from coordinate_agents.graph.model import CommitId, from_json, to_json
+from coordinate_agents.graph.ports import Agents
 from coordinate_agents.graph.snapshot import Snapshot
+from coordinate_agents.graph.speaking import require_driver
 from coordinate_agents.graph.store.rows import GraphRow, NewDocument
 
 # Differences that the event holds in words; the store has both revisions whole.
@@ -38,7 +40,7 @@ async def amend(
     # Decided only now, after the last wait: meanwhile the driver went on.
     base = CommitId(asked["base"]) if asked.get("base") else None
     amendment = plan_amendment(context.snapshot, graph, base=base)
-    require_agents(context.snapshot, amendment, config)
+    require_agents(context.snapshot, amendment, config, context.agents)
     if engine.until is not None and engine.until in amendment.dropped:
         raise _until(row, engine.until)
     lines = (*amendment.lines, *asked["configuration"])
@@ -77,12 +79,16 @@ def shown(amendment: Amendment, lines: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def require_agents(snapshot: Snapshot, amendment: Amendment, config: Config) -> None:
-    """Every subtask that may still start has an agent in the configuration of today. Raises: INVALID_AGENT_CONFIG."""
+def require_agents(snapshot: Snapshot, amendment: Amendment, config: Config, agents: Agents) -> None:
+    """Every subtask that may still start has an agent in the configuration of today.
+
+    Raises: INVALID_AGENT_CONFIG; as `require_driver`.
+    """
     for task in amendment.graph.tasks:
         run = snapshot.runs.get(task.id)
         if run is None or run.state != "succeeded":
-            agent_for(config, (run.chosen_agent if run else None) or task.agent, subtask=task.id)
+            name = agent_for(config, (run.chosen_agent if run else None) or task.agent, subtask=task.id)
+            require_driver(agents, config, name)
 
 
 def _overtaken(row: GraphRow) -> GraphError:

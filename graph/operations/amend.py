@@ -56,7 +56,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
     text = recorded_text(config, frozen=record["git"], worktree_root=record["worktreeRoot"])
     configuration = config_differences(config_of(row.config), config_of(text))
     amendment = plan_amendment(snapshot, graph, base=base)
-    require_agents(snapshot, amendment, config)
+    require_agents(snapshot, amendment, config, runtime.agents)
     if request.dry_run:
         lines = (*amendment.lines, *configuration)
         told = {"amended": False, "revision": row.revision, **shown(amendment, lines)}

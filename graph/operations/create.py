@@ -21,6 +21,7 @@ from coordinate_agents.graph.operations.spec_files import spec_file_reader
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import GraphSummary, TaskRun, run_to_row, summary_to_row
+from coordinate_agents.graph.speaking import require_driver
 from coordinate_agents.graph.store.rows import GraphRow, NewDocument, NewEvent, RunRow
 from coordinate_agents.graph.text import listed
 from coordinate_agents.worktrees.model import PIN_PREFIX
@@ -101,8 +102,8 @@ def create_document(
             return existing, False
         raise _other_content(existing, graph_differences=differences(from_json(existing.document), graph))
     config = runtime.config
-    for task in graph.tasks:
-        agent_for(config, task.agent, subtask=task.id)
+    for name in sorted({agent_for(config, task.agent, subtask=task.id) for task in graph.tasks}):
+        require_driver(runtime.agents, config, name)
     worktrees = runtime.worktrees
     base = CommitId(worktrees.resolve(graph.base))
     _require_no_earlier_work(worktrees.runtime_refs(graph.id), graph.id, file)

@@ -23,6 +23,7 @@ from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import TaskRun
+from coordinate_agents.graph.speaking import is_over
 from coordinate_agents.graph.store.lease import holder
 from coordinate_agents.graph.turns import resolve_agent
 from coordinate_agents.sessions.errors import SessionError
@@ -111,8 +112,10 @@ def _decide(engine: Engine, run: TaskRun, facts: SessionFacts | None) -> None:
 
 
 def _decision(context: Context, run: TaskRun, facts: SessionFacts | None) -> recovery.Decision:
-    """What is to be recorded of it. A program that stays has come to its turn's end when it submitted."""
+    """What is to be recorded of it. A program that stays has come to its turn's end when it submitted, or says so."""
     is_at_work = facts is not None and facts.liveness == "live" and run.stage == "turn" and not run.is_held
+    if is_at_work and is_over(run, facts):
+        return recovery.GoOn(AwaitTurn(run.id))
     if is_at_work and run.session is not None and context.agents.has_submitted(SessionId(run.session)):
         try:
             stays = resolve_agent(context, run).mode == "interactive"

@@ -3,9 +3,11 @@
 The request's id is made from the question; when the Session asks something else meanwhile, or nothing any more, the
 answer is refused and nothing is typed. A yes is never guessed from a screen: which keys mean yes and no in a dialog is
 data of the agent's adapter, for exactly the dialogs that were seen. In any other one the keys are the caller's choice
-(`--option` or session-write).
+(`--option` or session-write). A permission request of an agent whose driver is acp has options of its own, each with an
+id: there `--option` is one of these, and `--allow` and `--deny` the first that allows or refuses this once.
 """
 
+import shlex
 from typing import Any
 
 import anyio
@@ -16,7 +18,7 @@ from coordinate_agents.graph.operations.session_target import PROGRAM, Target, f
 from coordinate_agents.graph.operations.session_write import given_text
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
-from coordinate_agents.sessions.model import WriteResult
+from coordinate_agents.sessions.model import Question, WriteResult
 from coordinate_agents.worktrees.values import value_class
 
 
@@ -70,15 +72,36 @@ def _asked(target: Target, request: str | None) -> dict[str, Any]:
     )
 
 
+async def _choose(runtime: Runtime, target: Target, request: Request, asked: Question) -> WriteResult:
+    """Answer with one of the options that the agent offers. Raises: SESSION_STATE_CONFLICT when it was answered."""
+    known = ", ".join(f"{option.id} ({option.name})" for option in asked.options)
+    wanted = request.option
+    if request.allow or request.deny:
+        kind = "allow_once" if request.allow else "reject_once"
+        wanted = next((option.id for option in asked.options if option.kind == kind), None)
+    if wanted not in [option.id for option in asked.options]:
+        raise GraphError(
+            "UNSUPPORTED_CAPABILITY",
+            f"Session {target.id} asks for one of its own options, and this is none of them: {known}.",
+            kept="the Session; nothing was answered",
+            next=f"{PROGRAM} session-answer {target.id} --option {shlex.quote(asked.options[0].id)}",
+            facts={"sessionId": target.id},
+        )
+    await runtime.sessions.answer(target.id, asked.request, wanted)
+    return WriteResult("true")
+
+
 async def _type(
     runtime: Runtime, target: Target, request: Request, question: dict[str, Any], text: str | None
 ) -> WriteResult:
+    assert target.facts.record is not None and target.facts.record.question is not None
+    asked = target.facts.record.question
+    if asked.options:
+        return await _choose(runtime, target, request, asked)
     if text is not None:
         return await runtime.sessions.write(target.id, text, submit=True, is_answer=True)
     if request.option is not None:
         return await runtime.sessions.keys(target.id, _option_keys(request.option))
-    assert target.facts.record is not None and target.facts.record.question is not None
-    asked = target.facts.record.question
     keys = asked.allow if request.allow else asked.deny
     if not keys:
         shown = " / ".join(" ".join(line.split()) for line in asked.text.splitlines() if line.strip())

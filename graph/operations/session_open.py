@@ -113,7 +113,7 @@ async def _open(runtime: Runtime, place: _Place, agent: ResolvedAgent, text: str
     target = Target(found.record.id, found, place.subtask)
     data: dict[str, Any] = {"session": session_json(target), "reused": reused}
     if text is not None and found.liveness == "live":
-        if not reused and not runtime.agents.says_ready(agent):
+        if not reused and agent.driver != "acp" and not runtime.agents.says_ready(agent):
             await _until_quiet(runtime, target.id)
         result = await runtime.sessions.write(target.id, text, submit=True)
         data |= {"delivered": result.delivered, "reason": result.reason}
@@ -267,7 +267,7 @@ def _scope(runtime: Runtime, place: _Place, agent: ResolvedAgent) -> dict[str, s
         "root": os.path.realpath(runtime.root),
         "agent": agent.agent,
         "resolvedCommand": agent.executable.path,
-        "mode": "interactive",
+        "mode": agent.mode,
     }
     if place.subtask is not None:
         del scope["mode"]  # the subtask's own Session, whatever it is, is the one that is meant
@@ -281,7 +281,7 @@ def _labels(runtime: Runtime, place: _Place, agent: ResolvedAgent) -> dict[str, 
         "adapter": agent.adapter,
         "command": agent.executable.asked,
         "commandSource": agent.executable.source,
-        "mode": "interactive",
+        "mode": agent.mode,
         "openedBy": "user",
     }
 
@@ -309,6 +309,8 @@ def _interactive(settings: AgentSettings) -> AgentSettings:
     Arguments that were configured for turns that end are not those of the program that stays; of any program
     (generic) they are all that is known.
     """
+    if "acp" in (settings.driver, settings.adapter):
+        return settings
     if settings.mode != "interactive" and settings.adapter != "generic":
         settings = replace(settings, args=None, resume_args=None)
     return replace(settings, mode="interactive", delivery="paste")

@@ -47,10 +47,25 @@ def record_json(facts: SessionFacts, record: SessionRecord) -> dict[str, Any]:
         "error": end.error if end is not None else None,
         "taskId": labels.get("taskId"),
         "subtaskId": labels.get("subtaskId"),
-        "resumed": labels.get("resumed") == "true",
+        "resumed": labels.get("resumed") == "true" if record.conversation is None else record.conversation.resumed,
+        "conversation": _conversation(record),
         "stalled": record.stalled,
         "attached": facts.attached,
         "question": question_json(record),
+    }
+
+
+def _conversation(record: SessionRecord) -> dict[str, Any] | None:
+    """The agent's own session and its last turn; None for one that is not spoken to."""
+    found, turn = record.conversation, record.turn
+    if found is None:
+        return None
+    return {
+        "id": found.external_session or None,
+        "peer": found.peer or None,
+        "notResumed": found.reason or None,
+        "error": found.error or None,
+        "turn": None if turn is None else {"id": turn.id, "state": turn.state, "stopReason": turn.stop_reason or None},
     }
 
 
@@ -61,7 +76,9 @@ def state_of(facts: SessionFacts, record: SessionRecord) -> str:
     if facts.liveness == "live" and record.state == "running":
         if record.question is not None:
             return "awaiting-input"
-        if record.labels.get("mode") == "oneshot":
+        if record.turn is not None and not record.turn.is_over:
+            return "busy"
+        if record.labels.get("mode") == "oneshot" and record.conversation is None:
             return "busy"
     return record.state
 
@@ -76,13 +93,22 @@ def question_json(record: SessionRecord) -> dict[str, Any] | None:
         "kind": question.kind,
         "text": question.text,
         "since": iso(question.since),
-        "answers": [name for name, keys in (("allow", question.allow), ("deny", question.deny)) if keys],
+        "answers": _answers(question),
+        "options": [{"id": option.id, "name": option.name, "kind": option.kind} for option in question.options],
     }
+
+
+def _answers(question: Question) -> list[str]:
+    """Which of --allow and --deny have a meaning here."""
+    kinds = {option.kind for option in question.options}
+    known = {"allow": question.allow or "allow_once" in kinds, "deny": question.deny or "reject_once" in kinds}
+    return [name for name, is_known in known.items() if is_known]
 
 
 def request_id(question: Question) -> str:
     """Another question, or the same one asked again later, has another id."""
-    digest = hashlib.sha256(f"{question.kind}\0{question.since!r}\0{question.text}".encode("utf-8", "replace"))
+    words = f"{question.kind}\0{question.since!r}\0{question.text}{question.request}"
+    digest = hashlib.sha256(words.encode("utf-8", "replace"))
     return f"q-{digest.hexdigest()[:12]}"
 
 

@@ -61,7 +61,6 @@ class Peer:
         self._is_loading = False
         self._failure: events.Broken | None = None
         self._turn = ""  # the active one
-        self._last_turn = ""
         self._prompt = ""  # of the active turn, until the session is open
         self._is_cancelling = False
         self._pending: dict[str, Pending] = {}
@@ -102,8 +101,8 @@ class Peer:
         self._request("initialize", params, self._initialized)
 
     def prompt(self, turn: str, text: str) -> str:
-        """Start a turn; it waits for the session to open. Returns why not, empty when it runs (or ran: no change)."""
-        if turn in (self._turn, self._last_turn):
+        """Start a turn; it waits for the session to open. Returns why not, empty when it runs: then nothing changed."""
+        if turn == self._turn:
             return ""
         if self._turn:
             return f"turn {self._turn} runs"
@@ -244,7 +243,6 @@ class Peer:
         """End the active turn: first what it asked for, then the turn itself."""
         self._settle_all()
         turn, self._turn, self._prompt = self._turn, "", ""
-        self._last_turn = turn
         cancelled = self._is_cancelling if was_cancelled is None else was_cancelled
         self._is_cancelling = False
         self._events.append(

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from coordinate_agents.sessions.adapters import aider, claude, codex, gemini, generic, opencode
+from coordinate_agents.sessions.adapters import acp, aider, claude, codex, gemini, generic, opencode
 from coordinate_agents.sessions.adapters.base import Adapter
 
 ADAPTERS: Final[Mapping[str, Adapter]] = {
-    module.ADAPTER.name: module.ADAPTER for module in (generic, codex, claude, opencode, gemini, aider)
+    module.ADAPTER.name: module.ADAPTER for module in (generic, codex, claude, opencode, gemini, aider, acp)
 }

@@ -68,6 +68,14 @@ class Interactive:
 
 
 @dataclass(frozen=True, slots=True)
+class Acp:
+    """The program of this kind that speaks the Agent Client Protocol; `command` None: configuration must name it."""
+
+    command: str | None = None
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Adapter:
     """One kind of agent.
 
@@ -79,6 +87,9 @@ class Adapter:
 
     The id of a conversation is either chosen by us (`chooses_session`: an UUID in the place of `{externalSession}`)
     or found in the output (`session_pattern`, one group).
+
+    `acp` None: no program of this kind speaks that protocol. There a permission mode is the answer to its requests, and
+    adds no flags.
     """
 
     name: str
@@ -96,6 +107,7 @@ class Adapter:
     questions: tuple[QuestionRule, ...] = (YES_NO,)
     limits: tuple[LimitRule, ...] = ()
     interactive: Interactive | None = None
+    acp: Acp | None = None
 
     def arguments(self, permissions: str | None) -> tuple[str, ...]:
         """Everything after the command, for a permission mode; None: the default mode."""

@@ -4,7 +4,7 @@ With `edits` it may change files but not run commands, so what it leaves is comm
 of its conversation from us. Source: docs.claude.com, "Headless mode" and "CLI reference"; seen with 2.1.
 """
 
-from coordinate_agents.sessions.adapters.base import YES_NO, Adapter, Interactive, LimitRule, near_end, phrase
+from coordinate_agents.sessions.adapters.base import YES_NO, Acp, Adapter, Interactive, LimitRule, near_end, phrase
 from coordinate_agents.sessions.model import InputRules, QuestionRule
 
 # A number chooses and confirms at once; Escape denies and ends the turn. Seen with 2.1.197.
@@ -81,6 +81,7 @@ ADAPTER = Adapter(
             said=r"API Error:? (?:\(?(?:429|529)\b|Request rejected \(429\))",
         ),
     ),
+    acp=Acp("claude-agent-acp"),
     interactive=Interactive(
         args=("--session-id", "{externalSession}"),
         resume=("--resume", "{externalSession}"),

@@ -6,7 +6,7 @@ included, share one that the first of them started, with that one's environment.
 Source: `codex --help`, `codex exec --help`, developers.openai.com/codex/noninteractive; seen with 0.171.
 """
 
-from coordinate_agents.sessions.adapters.base import YES_NO, Adapter, Interactive, LimitRule, near_end, phrase
+from coordinate_agents.sessions.adapters.base import YES_NO, Acp, Adapter, Interactive, LimitRule, near_end, phrase
 from coordinate_agents.sessions.model import InputRules, QuestionRule
 
 # Seen with 0.171. In the dialog of trust a number does nothing but the second; Enter takes what is marked.
@@ -63,6 +63,7 @@ ADAPTER = Adapter(
             r"|exceeded retry limit, last status: 429\b)",
         ),
     ),
+    acp=Acp("codex-acp"),
     interactive=Interactive(
         args=("--no-daemon",),
         resume=("resume", "--no-daemon", "{externalSession}"),

@@ -2,7 +2,7 @@
 flags and what it says without a login seen with 0.61.
 """
 
-from coordinate_agents.sessions.adapters.base import YES_NO, Adapter, LimitRule, near_end, phrase
+from coordinate_agents.sessions.adapters.base import YES_NO, Acp, Adapter, LimitRule, near_end, phrase
 from coordinate_agents.sessions.model import QuestionRule
 
 ADAPTER = Adapter(
@@ -20,6 +20,7 @@ ADAPTER = Adapter(
         QuestionRule("login", near_end(phrase("How would you like to authenticate for this project?"))),
         YES_NO,
     ),
+    acp=Acp("gemini", ("--experimental-acp",)),
     limits=(
         LimitRule("AUTH_REQUIRED", r"(?i)please set an auth method|api key not valid|UNAUTHENTICATED"),
         LimitRule("QUOTA_EXHAUSTED", r"(?i)exceeded your (?:current|daily) quota|quota exceeded|exhausted your"),

@@ -3,7 +3,7 @@
 Interactive, it is one that reads lines: a prompt is typed as it is, with one Enter behind it.
 """
 
-from coordinate_agents.sessions.adapters.base import YES_NO, Adapter, Interactive
+from coordinate_agents.sessions.adapters.base import YES_NO, Acp, Adapter, Interactive
 from coordinate_agents.sessions.model import InputRules, QuestionRule
 
 # Words by which programs of every kind ask for trust or a login.
@@ -16,5 +16,6 @@ _QUESTIONS = (
 ADAPTER = Adapter(
     name="generic",
     questions=_QUESTIONS,
+    acp=Acp(),
     interactive=Interactive(input=InputRules(paste="auto", pause_s=0.5, questions=_QUESTIONS, silent_s=2.0)),
 )

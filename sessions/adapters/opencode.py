@@ -3,7 +3,7 @@
 Its events are printed as JSON, since only they name the conversation. Source: opencode.ai/docs/cli; seen with 1.18.
 """
 
-from coordinate_agents.sessions.adapters.base import Adapter, LimitRule
+from coordinate_agents.sessions.adapters.base import Acp, Adapter, LimitRule
 
 ADAPTER = Adapter(
     name="opencode",
@@ -15,6 +15,7 @@ ADAPTER = Adapter(
     commit="auto",
     writes_git_dir=True,
     session_pattern=r'"sessionID":"(ses_[A-Za-z0-9]{1,64})"',
+    acp=Acp("opencode", ("acp",)),
     limits=(
         LimitRule("AUTH_REQUIRED", r"(?i)opencode auth login|invalid api key|\"statusCode\":401|ProviderAuthError"),
         LimitRule("QUOTA_EXHAUSTED", r"(?i)insufficient_quota|usage limit (?:reached|exceeded)"),

@@ -32,6 +32,9 @@ _ERRORS_BYTES = 64 << 10
 _SHOWN_ERRORS_BYTES = 4 << 10
 # A child that ends closes its pipes a moment before it can be waited for; one that lives on without them is no use.
 _GONE_S = 0.5
+# Who comes late still learns how an earlier turn ended, and never begins one twice.
+_KEPT_TURNS = 64
+_KEPT_TAIL = 500
 _TURN = {"stop_reason": "", "error": "", "code": "", "was_cancelled": False, "tail": "", "duration_ms": 0}
 
 
@@ -53,6 +56,7 @@ class Speaker:
         self._asked: list[tuple[str, dict[str, object], float]] = []  # key, question, since when (monotonic)
         self._times = {"open": float("inf"), "gone": float("inf"), "cancel": float("inf")}
         self._own_turns = 0
+        self._turns: list[dict[str, object]] = []  # those that are over
 
     def take(self, child: Child, custody: "Custody") -> None:
         """Own the child's stdin and stderr, and begin to speak."""
@@ -156,8 +160,9 @@ class Speaker:
         assert self._custody is not None
         if self._peer.is_broken or self._is_parting:
             return "its conversation is over"
-        last = self._custody.record.get("turn")
-        if self._peer.active_turn or (isinstance(last, dict) and last["id"] == turn):
+        if turn in [each["id"] for each in self._turns]:
+            return ""
+        if self._peer.active_turn:
             return self._peer.prompt(turn, text)
         state = {"id": turn, "state": "running", **_TURN}
         if self._custody.set_turn({**limits, "is_over": False}, turn=state) is None:
@@ -289,9 +294,11 @@ class Speaker:
             "was_cancelled": event.was_cancelled,
             **self._custody.turn_facts(),
         }
+        shorter = [{**each, "tail": str(each["tail"])[-_KEPT_TAIL:]} for each in self._turns]
+        self._turns = [*shorter, state][-_KEPT_TURNS:]
         limits = {"is_over": True, "timeout_s": self._rules.get("idle_life_s")}
-        if self._custody.set_turn(limits, turn=state) is None:
-            self._custody.record.changed(turn=state)
+        if self._custody.set_turn(limits, turn=state, turns=self._turns) is None:
+            self._custody.record.changed(turn=state, turns=self._turns)
         self._custody.tell({"event": "turn", "turn": state})
         return b""
 

@@ -282,14 +282,6 @@ def test_agent_without_any_command_is_refused_when_it_is_used() -> None:
     )
 
 
-@pytest.mark.parametrize(("key", "value"), [("driver", "acp")])
-def test_driver_that_is_not_there_is_never_replaced_by_another(key: str, value: str) -> None:
-    with pytest.raises(GraphError) as raised:
-        _parse(f"agents: {{b: {{command: x, {key}: {value}}}}}").settings_of("b")
-    assert raised.value.code == "UNSUPPORTED_CAPABILITY"
-    assert f"asks for {key} {value}, which is not built yet" in str(raised.value)
-
-
 @pytest.mark.parametrize(
     ("data", "said"),
     [

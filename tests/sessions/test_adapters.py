@@ -12,7 +12,7 @@ VALUES = {"externalSession": "0-0-0-0"}
 
 
 def test_names_are_those_of_the_configuration() -> None:
-    assert sorted(ADAPTERS) == ["aider", "claude", "codex", "gemini", "generic", "opencode"]
+    assert sorted(ADAPTERS) == ["acp", "aider", "claude", "codex", "gemini", "generic", "opencode"]
 
 
 @pytest.mark.parametrize(

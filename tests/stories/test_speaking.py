@@ -1,0 +1,190 @@
+"""Agents that speak the Agent Client Protocol: one process over all turns, and nothing they say is proof."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from world import FIXTURES, World, git, until
+
+pytestmark = pytest.mark.story
+
+SPEAKS = FIXTURES / "agents" / "acp.py"
+NOTE = "S = os.environ.get('COORDINATE_AGENTS_SUBTASK', '-'); note('turn', S, turn, os.getpid(), len(history))\n"
+# Each turn adds a line of its own; the check wants two.
+ADDS = "shell(f\"echo 'turn {turn}' >> f-{S}; git add -A; git commit -qm 'turn {turn}'\"); say('added')"
+WANTS_TWO = "checks: [[sh, -c, \"grep -q 'turn 2' f-*\"]]\n"
+
+
+@pytest.fixture
+def world(world: World) -> Iterator[World]:
+    """The world, in which whatever an agent left idle is stopped afterwards."""
+    yield world
+    world.run("graph-stop", "plan")
+    world.assert_nothing_left("plan")
+
+
+def configure(world: World, body: str, **more: Any) -> None:
+    store = world.place / "store"
+    store.mkdir(exist_ok=True)
+    env = {"ACP_STORE": str(store), "ACP_SCRIPT": NOTE + body}
+    agent = {"adapter": "acp", "command": str(SPEAKS), "env": env, **more}
+    world.configure_text(json.dumps({"version": 1, "agents": {"one": agent}}))
+
+
+def only(data: Any) -> Any:
+    (subtask,) = data["subtasks"]
+    return subtask
+
+
+def turns(world: World) -> list[list[str]]:
+    """What the agents noted: [subtask, turn of its process, pid, earlier prompts of its session]."""
+    return [line[1:] for line in world.log_lines() if line[0] == "turn"]
+
+
+def events(world: World, *types: str) -> list[Any]:
+    found = world.run("graph-events", "plan", "--json").data["events"]
+    return [event["data"] for event in found if event["type"] in types]
+
+
+def test_a_fix_turn_goes_to_the_same_process_which_is_idle_afterwards(world: World) -> None:
+    configure(world, ADDS)
+    plan = world.graph(f"id: plan\n{WANTS_TWO}subtasks: [{{id: a, spec: Add the lines.}}]\n")
+    done = world.run("graph-run", plan, "--json")
+    assert done.code == 0, str(done)
+    subtask = only(done.data)
+    assert (subtask["state"], subtask["attempt"]) == ("SUCCEEDED", 1)
+    assert git(world.root, "show", f"{subtask['verifiedCommit']}:f-a") == "turn 1\nturn 2"
+    first, second = turns(world)
+    assert (first[:2], second[:2], first[2]) == (["a", "1"], ["a", "2"], second[2])
+    ended = events(world, "TurnEnded")
+    assert [(each["cause"], each["stays"]) for each in ended] == [("turn-ended", True)] * 2
+    assert {each["external_session"] for each in ended} == {f"session-{first[2]}"}
+    session = world.run("session-status", "plan/a", "--json").data["session"]
+    assert (session["state"], session["driver"]) == ("idle", "acp")
+    assert session["conversation"]["turn"] == {"id": "t1", "state": "ended", "stopReason": "end_turn"}
+    assert "added" in world.run("session-read", "plan/a").out
+
+
+# What an agent does -> the code of its subtask's failure, and what its message says.
+USELESS = {
+    "refuses": ("stop = 'refusal'", "AGENT_EXIT_NONZERO", "one refused the work, no commit"),
+    "boasts": ("say('I did it all.')", "EVIDENCE_REJECTED", ""),
+    "login": (
+        "error = {'code': -32000, 'message': 'log in first'}",
+        "AUTH_REQUIRED",
+        "one needs a login: log in first",
+    ),
+    "leaves": ("sys.exit(0)", "AGENT_EXIT_NONZERO", "the turn of one failed: the agent ended with exit code 0"),
+    "floods": ("say('x' * 17_000_000)", "SESSION_NOT_HEALTHY", "a line of more than 16 MiB"),
+}
+
+
+def test_no_end_of_a_turn_is_success_without_work(world: World) -> None:
+    script = "".join(f"\nif S == {name!r}:\n    {body}" for name, (body, _, _) in USELESS.items())
+    configure(world, script)
+    subtasks = [{"id": name, "spec": "x", "fixTurns": 0} for name in USELESS]
+    plan = world.graph(json.dumps({"id": "plan", "subtasks": subtasks}))
+    assert world.run("graph-run", plan).code == 5
+    failures = {each["id"]: each["failure"] for each in world.status("plan")["subtasks"]}
+    assert {name: failure["code"] for name, failure in failures.items()} == {
+        name: code for name, (_, code, _) in USELESS.items()
+    }
+    for name, (_, _, said) in USELESS.items():
+        assert said in failures[name]["message"]
+
+
+def test_a_permission_is_shown_answered_and_seen_by_the_agent(world: World) -> None:
+    configure(world, "permission('git commit', 'allow_once', 'reject_once')\nsay(str(answers()))\n" + ADDS)
+    plan = world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n")
+    run = world.start("graph-run", plan)
+    try:
+
+        def asked() -> Any:
+            found = world.run("session-status", "plan/a", "--json")
+            return (found.code == 0 and found.data["session"]["question"]) or None
+
+        question = until(asked, "it asks")
+        options = [each["id"] for each in question["options"]]
+        assert (options, question["answers"]) == (["allow_once", "reject_once"], ["allow", "deny"])
+        until(lambda: world.status("plan")["attention"] or None, "the graph knows")
+        status = world.status("plan")
+        assert (only(status)["phase"], status["attention"][0]["kind"]) == ("awaiting-input", "input")
+        assert status["attention"][0]["question"].splitlines() == [
+            "git commit",
+            "  allow_once: allow once",
+            "  reject_once: reject once",
+        ]
+        wrong = world.run("session-answer", "plan/a", "--option", "perhaps", "--json")
+        assert wrong.document["error"]["code"] == "UNSUPPORTED_CAPABILITY"
+        answer = ("session-answer", "plan/a", "--request", question["request"], "--option", "reject_once", "--json")
+        assert world.run(*answer).data["delivered"] == "true"
+        assert world.run(*answer).document["error"]["code"] == "SESSION_STATE_CONFLICT"
+        assert run.wait(timeout=60) == 0, world.said()
+    finally:
+        run.kill()
+    assert "'reject_once')]" in world.run("session-read", "plan/a").out
+
+
+def test_a_cancelled_turn_stops_its_subtask_and_is_taken_up_again(world: World) -> None:
+    configure(world, "if not history: wait_for_cancel()\n" + ADDS)
+    plan = world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n")
+    run = world.start("graph-run", plan)
+    try:
+        until(lambda: turns(world) or None, "its turn begins")
+        assert world.run("session-interrupt", "plan/a").code == 0
+        assert run.wait(timeout=60) == 4, world.said()
+    finally:
+        run.kill()
+    subtask = only(world.status("plan"))
+    # It committed after it was cancelled, and said end_turn.
+    assert (subtask["state"], subtask["verifiedCommit"]) == ("STOPPED", None)
+    assert events(world, "TurnEnded")[0]["cause"] == "cancelled"
+    assert world.run("graph-resume", "plan", "a").code == 0
+    done = world.run("graph-run", "plan", "--json")
+    assert only(done.data)["state"] == "SUCCEEDED", str(done)
+    assert [each[3] for each in turns(world)] == ["0", "1"], "its session was not loaded"
+    assert world.run("session-status", "plan/a", "--json").data["session"]["resumed"] is True
+
+
+def test_a_killed_agent_is_started_by_the_next_run_with_its_session_loaded_or_visibly_without(world: World) -> None:
+    configure(world, "if turn == 1 and not Path('../once').exists(): Path('../once').touch(); time.sleep(600)\n" + ADDS)
+    plan = world.graph("id: plan\nsubtasks: [{id: a, spec: All of it.}]\n")
+    run = world.start("graph-run", plan)
+    try:
+        pid = int(until(lambda: turns(world) or None, "its turn begins")[0][2])
+        until(lambda: next(Path(world.worktrees).glob("*/*/once"), None), "it sleeps")
+        os.kill(pid, signal.SIGKILL)
+        assert run.wait(timeout=60) == 4, world.said()
+    finally:
+        run.kill()
+    assert only(world.status("plan"))["reason"].startswith("interrupted")
+    # It never answered, so it stored nothing: its session cannot be loaded, and the prompt stands alone.
+    done = world.run("graph-run", "plan", "--json")
+    assert done.code == 0, str(done)
+    session = world.run("session-status", "plan/a", "--json").data["session"]
+    assert (session["resumed"], session["conversation"]["notResumed"]) == (
+        False,
+        "the agent could not take it up: no such session",
+    )
+
+
+def test_a_driver_that_an_agent_cannot_have_is_refused_when_the_graph_is_created(world: World) -> None:
+    world.configure_text(json.dumps({"version": 1, "agents": {"one": {"adapter": "aider", "driver": "acp"}}}))
+    plan = world.graph("id: plan\nsubtasks: [{id: a, spec: x, agent: one}]\n")
+    refused = world.run("graph-create", plan, "--json")
+    assert refused.document["error"]["code"] == "UNSUPPORTED_CAPABILITY", str(refused)
+    opened = world.run("session-open", "--agent", "one", "--json")
+    assert opened.document["error"]["code"] == "UNSUPPORTED_CAPABILITY"
+    configure(world, "say('you said ' + prompt)")
+    assert world.run("graph-create", plan).code == 0
+    # A Session that is opened by hand takes whole prompts.
+    opened = world.run("session-open", "--agent", "one", "--say", "hello", "--json").data
+    session = opened["session"]["id"]
+    read = world.run("session-read", session, "--wait", "5s")
+    until(lambda: "you said hello" in world.run("session-read", session).out or None, f"it answers: {read}")
+    assert world.run("session-open", "--agent", "one", "--json").data["reused"] is True
+    assert world.run("session-close", session).code == 0
