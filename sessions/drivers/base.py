@@ -6,9 +6,14 @@ anything but OSError and must not touch the host's loop.
 
 import os
 import signal
+import sys
 
 from coordinate_agents.sessions import cgroup
 from coordinate_agents.sessions.process import PR_SET_PDEATHSIG, prctl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from coordinate_agents.sessions.host.inputs import Input
 
 ROWS, COLUMNS = 40, 120
 
@@ -62,10 +67,11 @@ class Child:
 
     `keep` holds what must live as long as the child (a library object that owns the descriptor). `is_terminal`:
     `output` is also where input is typed. `is_input_open`: `stdin` is a pipe for input that comes later. `errors` is
-    the child's stderr where the driver keeps it apart.
+    the child's stderr where the driver keeps it apart. `console`: what is typed into where the system has no terminal
+    that is a descriptor.
     """
 
-    __slots__ = ("errors", "is_input_open", "is_terminal", "keep", "output", "pid", "stdin")
+    __slots__ = ("console", "errors", "is_input_open", "is_terminal", "keep", "output", "pid", "stdin")
 
     def __init__(self, pid: int, output: int, stdin: int, keep: object = None) -> None:
         self.pid = pid
@@ -75,23 +81,32 @@ class Child:
         self.is_terminal = False
         self.is_input_open = False
         self.errors = -1
+        self.console: Input | None = None
+
+    def read(self, max_bytes: int) -> bytes:
+        """What can be read of the output now; empty at its end. Raises: BlockingIOError; OSError."""
+        return os.read(self.output, max_bytes)
 
 
 # Python ignores the first two, the host some of the others, and a shell that starts graph-run in the background SIGINT
 # and SIGQUIT; an ignored signal would stay ignored in the agent.
-_RESET = (
-    signal.SIGPIPE,
-    signal.SIGXFSZ,
-    signal.SIGHUP,
-    signal.SIGINT,
-    signal.SIGQUIT,
-    signal.SIGTERM,
-    signal.SIGCHLD,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGTSTP,
-    signal.SIGTTIN,
-    signal.SIGTTOU,
+_RESET: "tuple[signal.Signals, ...]" = (
+    ()
+    if sys.platform == "win32"
+    else (
+        signal.SIGPIPE,
+        signal.SIGXFSZ,
+        signal.SIGHUP,
+        signal.SIGINT,
+        signal.SIGQUIT,
+        signal.SIGTERM,
+        signal.SIGCHLD,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGTSTP,
+        signal.SIGTTIN,
+        signal.SIGTTOU,
+    )
 )
 
 

@@ -8,11 +8,13 @@ is, so it is given in quotes; `fd` is the handle of the process; a blocking read
 ended, so the handle is what says that it ended; what it reads is text already.
 """
 
+import codecs
 import os
+import queue
 import socket
 import sys
 import threading
-from errno import EINVAL
+from errno import EAGAIN, EINVAL, EPIPE
 from typing import Final, Protocol
 
 from coordinate_agents.sessions.drivers.base import Child, NoTerminal, Start
@@ -20,6 +22,8 @@ from coordinate_agents.sessions.windows import names, programs, quoting
 
 # The console may still move the last lines when the process has ended.
 _DRAIN_S: Final = 0.5
+# What may wait for a console that takes nothing.
+_QUEUED_BYTES: Final = 64 << 10
 _CONPTY: Final = 0
 
 
@@ -42,31 +46,82 @@ class Binding(Protocol):
 
 
 class Console:
-    """A pseudo console whose output comes out of a socket; keeps it and its threads together.
+    """A pseudo console whose output comes out of a socket; keeps it and its threads together. It is an `inputs.Input`.
 
     `output` is non-blocking and ends when the process has ended and everything it printed was read, or was given up
-    on. `write` and `resize` are for the host; `exit_code` is None as long as the process lives.
+    on. What is typed waits in a bounded queue for a thread, since the binding may block. `exit_code` is None as long as
+    the process lives.
     """
+
+    has_modes = True
+    # A program's modes and what it has read are its own console's affair, and that answers its queries too.
+    sees_reading = answers_queries = False
 
     def __init__(self, binding: Binding) -> None:
         self._binding = binding
         self.output, self._writing = socket.socketpair()
         self.output.setblocking(False)
         self._is_read = threading.Event()
-        threading.Thread(target=self._pump, daemon=True).start()
-        threading.Thread(target=self._watch, daemon=True).start()
+        self._typed: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._waiting_bytes = 0
+        self._lock = threading.Lock()
+        self._is_closed = False
+        for work in (self._pump, self._watch, self._type):
+            threading.Thread(target=work, daemon=True).start()
 
     @property
     def exit_code(self) -> int | None:
         return self._binding.get_exitstatus()
 
+    def read(self, max_bytes: int) -> bytes:
+        """What was printed and not read yet; empty at the end. Raises: BlockingIOError when there is nothing now."""
+        return self.output.recv(max_bytes)
+
     def write(self, data: bytes) -> int:
-        """Type it; a character must not be cut over two calls. Returns how many bytes were taken: all."""
-        self._binding.write(data.decode("utf-8", "replace"))
-        return len(data)
+        """How many bytes were taken, to be typed in order; 0 when too many wait. Raises: OSError after the end."""
+        with self._lock:
+            if self._is_closed:
+                raise OSError(EPIPE, os.strerror(EPIPE))
+            taken = data[: _QUEUED_BYTES - self._waiting_bytes]
+            self._waiting_bytes += len(taken)
+        self._typed.put(taken)
+        return len(taken)
+
+    def unread(self) -> int:
+        """Bytes that the console has not taken yet."""
+        return self._waiting_bytes
+
+    def is_line_mode(self) -> bool:
+        """A console cuts no line silently; its mode cannot be seen from outside."""
+        return False
+
+    def foreground(self) -> None:
+        """There are no process groups with a terminal."""
+        return
+
+    def interrupt(self) -> None:
+        """The console makes an event of the key, unless the program took that over. Raises: OSError."""
+        if self.write(b"\x03") == 0:
+            raise OSError(EAGAIN, "too much input is waiting for the program already")
+
+    def redraw(self) -> None:
+        """The console draws for us; what it shows does not depend on who looks."""
 
     def resize(self, columns: int, rows: int) -> None:
-        self._binding.set_size(columns, rows)
+        """Raises: OSError."""
+        try:
+            self._binding.set_size(columns, rows)
+        except Exception as error:  # the library's own class
+            raise OSError(EINVAL, str(error)) from error
+
+    def close(self) -> None:
+        """Nothing more is typed or printed. Does not end the process."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        self._typed.put(None)
+        self._writing.shutdown(socket.SHUT_RDWR)
 
     def _pump(self) -> None:
         """In a thread of its own: the binding can only be waited for by blocking."""
@@ -77,6 +132,18 @@ class Console:
         except Exception:  # the binding's own error says "end of file"; a closed socket that nobody reads any more
             self._is_read.set()
 
+    def _type(self) -> None:
+        """In a thread of its own: a full console blocks. A character may be cut over two pieces."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        while (data := self._typed.get()) is not None:
+            try:
+                if text := decoder.decode(data):
+                    self._binding.write(text)
+            except Exception:  # the process has ended
+                self._is_closed = True
+            with self._lock:
+                self._waiting_bytes -= len(data)
+
     def _watch(self) -> None:
         """End the output when the process has ended, also when the binding never says so."""
         wait_for_handle(self._binding.fd or 0)
@@ -85,7 +152,21 @@ class Console:
                 self._binding.cancel_io()
             except Exception:  # nothing was being read
                 self._is_read.set()
-        self._writing.shutdown(socket.SHUT_RDWR)
+        self.close()
+
+
+class ConsoleChild(Child):
+    """A child whose output is a socket, which is no descriptor that can be read as a file on Windows."""
+
+    __slots__ = ("_console",)
+
+    def __init__(self, pid: int, console: Console) -> None:
+        super().__init__(pid, console.output.fileno(), -1, console)
+        self.console = self._console = console
+        self.is_terminal = True
+
+    def read(self, max_bytes: int) -> bytes:
+        return self._console.read(max_bytes)
 
 
 def spawn(start: Start) -> Child:
@@ -112,10 +193,7 @@ def spawn(start: Start) -> Child:
         raise OSError(EINVAL, str(error), start.executable) from error
     if not is_started or console.pid is None:
         raise OSError(EINVAL, "the process was not started", start.executable)
-    keep = Console(console)
-    child = Child(console.pid, keep.output.fileno(), -1, keep)
-    child.is_terminal = True
-    return child
+    return ConsoleChild(console.pid, Console(console))
 
 
 def system_root(env: "dict[str, str]") -> str:

@@ -11,7 +11,6 @@ import time
 
 from coordinate_agents.sessions import process
 from coordinate_agents.sessions.host.output import Output
-from coordinate_agents.sessions.host.terminal import Pipe, Terminal
 from coordinate_agents.sessions.plain import tail
 
 # Output that pauses for so long may be a question.
@@ -25,6 +24,8 @@ _READ_CALL = {"x86_64": "0", "aarch64": "63"}
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from coordinate_agents.sessions.host.inputs import Input
+
     Asked = dict[str, object]
 
 
@@ -41,7 +42,7 @@ class Asking:
         self._next = float("inf")
         self._changed_at = 0.0
         self._is_resting = False
-        self.terminal: Terminal | Pipe | None = None
+        self.terminal: Input | None = None
         self.question: Asked | None = None
 
     def printed(self, now: float) -> None:
@@ -119,12 +120,12 @@ class Asking:
         return self._output.end_text(min(new, _RAW_BYTES))
 
 
-def is_reading(terminal: Terminal | Pipe) -> bool:
+def is_reading(terminal: "Input") -> bool:
     """Whether a process of the foreground group is blocked reading a terminal. False where that cannot be seen."""
-    if not isinstance(terminal, Terminal):
+    group = terminal.foreground()
+    if not terminal.has_modes or group is None:
         return False
     call = _READ_CALL.get(os.uname().machine)
-    group = terminal.foreground()
     for one in process.descendants(os.getpid(), process.every()):
         if one.group != group or call is None:
             continue

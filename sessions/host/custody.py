@@ -16,6 +16,7 @@ from coordinate_agents.sessions import cgroup as cgroups
 from coordinate_agents.sessions import process
 from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.drivers.base import Child
+from coordinate_agents.sessions.host import inputs
 from coordinate_agents.sessions.host.ending import Ending, interrupt_group
 from coordinate_agents.sessions.host.limits import Limits
 from coordinate_agents.sessions.host.output import Output
@@ -23,7 +24,6 @@ from coordinate_agents.sessions.host.progress import Progress
 from coordinate_agents.sessions.host.records import Record
 from coordinate_agents.sessions.host.requests import Requests
 from coordinate_agents.sessions.host.server import Client, Message, Server
-from coordinate_agents.sessions.host.terminal import Pipe, Terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # costs a host more than it needs
@@ -100,10 +100,8 @@ class Custody:
             self._speaker.take(child, self)
         if self._speaker is not None and self._speaker.speaks:
             return
-        if child.is_terminal:
-            self._requests.take(Terminal(child.output, child.pid))
-        elif child.is_input_open:
-            self._requests.take(Pipe(child.stdin, child.pid))
+        if (child_input := inputs.of(child)) is not None:
+            self._requests.take(child_input)
         if child.stdin >= 0 and not child.is_input_open:
             self._stdin = memoryview(stdin or b"")
             self.selector.register(child.stdin, selectors.EVENT_WRITE, self._feed)
@@ -272,7 +270,7 @@ class Custody:
         pieces: list[bytes] = []
         for _ in range(_READS_PER_TURN):
             try:
-                data = os.read(self._child.output, _READ_BYTES)
+                data = self._child.read(_READ_BYTES)
             except BlockingIOError:
                 return pieces, True
             except OSError as error:

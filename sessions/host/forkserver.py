@@ -22,6 +22,7 @@ from coordinate_agents.sessions import cgroup
 from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.drivers import DRIVERS, pty
 from coordinate_agents.sessions.host import main as host
+from coordinate_agents.sessions.host import terminal  # noqa: F401 (loaded here, or by every host with one)
 from coordinate_agents.sessions.plain import last_line, tail
 from coordinate_agents.sessions.process import PR_SET_PDEATHSIG, boot_id, machine_id, prctl
 from coordinate_agents.sessions.shapes import compile_shapes

@@ -7,12 +7,10 @@ known what became of it. Both end: a read at its own bound, input at the typist'
 import binascii
 import contextlib
 import os
-import signal
 import time
 
 from coordinate_agents.sessions import reading
 from coordinate_agents.sessions.drivers.base import COLUMNS, ROWS
-from coordinate_agents.sessions.host import terminal as terminals
 from coordinate_agents.sessions.host.asking import Asking
 from coordinate_agents.sessions.host.attaching import Attached
 from coordinate_agents.sessions.host.cursor import Followed
@@ -21,6 +19,10 @@ from coordinate_agents.sessions.host.queries import Queries
 from coordinate_agents.sessions.host.records import Record
 from coordinate_agents.sessions.host.server import Client, Message, Server
 from coordinate_agents.sessions.host.typing import MAX_TEXT_BYTES, Rules, Seen, Typist, Verdict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from coordinate_agents.sessions.host.inputs import Input
 
 MAX_WAIT_S = 25.0
 MAX_WAITING = 1024
@@ -46,7 +48,7 @@ class Requests:
         self._record = record
         self._output = output
         self._server: Server | None = None
-        self._terminal: terminals.Terminal | terminals.Pipe | None = None
+        self._terminal: Input | None = None
         self._rules = Rules(input_rules)
         self._attached = Attached(output)
         # A person works in the worktree: no deadline runs.
@@ -67,7 +69,7 @@ class Requests:
         server.on_gone = self._gone
         server.on_room = lambda client: self._attached.pump(server, client)
 
-    def take(self, terminal: terminals.Terminal | terminals.Pipe | None) -> None:
+    def take(self, terminal: "Input | None") -> None:
         self._terminal = self.asking.terminal = terminal
         self.asking.started(time.monotonic())
         if terminal is not None:
@@ -117,7 +119,7 @@ class Requests:
         terminal = self._terminal
         if not answers or self._attached.is_answering:
             return
-        if not isinstance(terminal, terminals.Terminal) or terminal.is_line_mode():
+        if terminal is None or not terminal.answers_queries or terminal.is_line_mode():
             return  # in line mode nobody waits for an answer, and it would be taken for typed text
         with contextlib.suppress(OSError):
             terminal.write(b"".join(answers[:_MAX_ANSWERS]))
@@ -208,7 +210,7 @@ class Requests:
         names = message.get("keys")
         if not isinstance(names, list):
             return {"ok": False, "error": "keys is no list"}
-        if self.typist is None or not isinstance(self._terminal, terminals.Terminal):
+        if self.typist is None or self._terminal is None or not self._terminal.has_modes:
             return _verdict_fields(Verdict("false", "the Session has no terminal, so it takes no keys"))
         keys = [binascii.a2b_base64(str(name)) for name in names]
         self.asking.typed()
@@ -236,10 +238,9 @@ class Requests:
         if start is None and self._queries.is_alternate:
             self._attached.enter_alternate(self._server, client)
         self._attached.pump(self._server, client)
-        if is_writing and isinstance(self._terminal, terminals.Terminal):
+        if is_writing and self._terminal is not None:
             # What is drawn from the last output alone may be half a screen; a program that draws does so again.
-            with contextlib.suppress(OSError):
-                os.killpg(self._terminal.foreground(), signal.SIGWINCH)
+            self._terminal.redraw()
         return None
 
     def _type_raw(self, client: Client, message: Message) -> Message | None:
@@ -258,7 +259,7 @@ class Requests:
         if self._terminal is None:
             return {"ok": False, "error": "there is nothing to interrupt"}
         try:
-            terminals.interrupt(self._terminal)
+            self._terminal.interrupt()
         except OSError as error:
             return {"ok": False, "error": f"nobody could be interrupted: {error.strerror}"}
         return {"ok": True}
@@ -267,7 +268,7 @@ class Requests:
         columns, rows = int(_number(message, "columns", 0)), int(_number(message, "rows", 0))
         if not (1 <= columns <= 1000 and 1 <= rows <= 1000):
             return {"ok": False, "error": "columns and rows are 1 to 1000"}
-        if not isinstance(self._terminal, terminals.Terminal):
+        if self._terminal is None or not self._terminal.has_modes:
             return {"ok": False, "error": "the Session has no terminal"}
         try:
             self._terminal.resize(columns, rows)

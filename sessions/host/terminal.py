@@ -1,5 +1,9 @@
-"""What a host can see of and do to the input side of its child: a terminal, or the pipe that is its stdin."""
+"""What a host can see of and do to the input side of its child: a terminal, or the pipe that is its stdin.
 
+Both are `inputs.Input`.
+"""
+
+import contextlib
 import fcntl
 import os
 import signal
@@ -8,14 +12,12 @@ import termios
 
 # Source: ioctl_tty(2), TIOCGPTPEER: the other end of the terminal, whatever was mounted over /dev/pts.
 _PEER = getattr(termios, "TIOCGPTPEER", 0x5441)
-# The kernel keeps so much of an unfinished line in line mode and drops the rest without a word (N_TTY_BUF_SIZE - 1).
-MAX_LINE_BYTES = 4095
 
 
 class Terminal:
     """The host's end of a PTY. Every method works, or says that it cannot; none raises but `write`."""
 
-    has_modes = True
+    has_modes = sees_reading = answers_queries = True
 
     def __init__(self, descriptor: int, child_pid: int) -> None:
         self.descriptor = descriptor
@@ -61,6 +63,16 @@ class Terminal:
             group = 0
         return group if group > 1 else self._child_pid
 
+    def interrupt(self) -> None:
+        """By the key where the terminal makes a signal of it, else by the signal. Raises: OSError."""
+        key = self.interrupt_byte()
+        if key is None or self.write(key) == 0:
+            os.killpg(self.foreground(), signal.SIGINT)
+
+    def redraw(self) -> None:
+        with contextlib.suppress(OSError):
+            os.killpg(self.foreground(), signal.SIGWINCH)
+
     def resize(self, columns: int, rows: int) -> None:
         """The kernel sends SIGWINCH when the size changes. Raises: OSError."""
         fcntl.ioctl(self.descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -75,7 +87,8 @@ class Terminal:
 class Pipe:
     """The host's end of the pipe that is the child's stdin. It has no modes and no size."""
 
-    has_modes = False
+    has_modes = answers_queries = False
+    sees_reading = True
 
     def __init__(self, descriptor: int, child_pid: int) -> None:
         self.descriptor = descriptor
@@ -90,9 +103,6 @@ class Pipe:
     def is_line_mode(self) -> bool:
         return False
 
-    def interrupt_byte(self) -> bytes | None:
-        return None
-
     def unread(self) -> int | None:
         try:
             return int(struct.unpack("i", fcntl.ioctl(self.descriptor, termios.FIONREAD, bytes(4)))[0])
@@ -102,15 +112,11 @@ class Pipe:
     def foreground(self) -> int:
         return self._child_pid
 
+    def interrupt(self) -> None:
+        os.killpg(self._child_pid, signal.SIGINT)
+
+    def redraw(self) -> None:
+        """A pipe shows nothing."""
+
     def resize(self, columns: int, rows: int) -> None:
         raise OSError("a pipe has no size")
-
-
-def interrupt(terminal: Terminal | Pipe) -> None:
-    """What Ctrl-C does: the key where the terminal makes a signal of it, else SIGINT to the foreground group.
-
-    Raises: OSError when there is nobody to be interrupted.
-    """
-    key = terminal.interrupt_byte()
-    if key is None or terminal.write(key) == 0:
-        os.killpg(terminal.foreground(), signal.SIGINT)

@@ -14,11 +14,13 @@ import re
 import time
 from collections import deque
 
-from coordinate_agents.sessions.host.terminal import MAX_LINE_BYTES, Pipe, Terminal
+from coordinate_agents.sessions.host.inputs import MAX_LINE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing is slow to load
     from collections.abc import Callable, Generator
+
+    from coordinate_agents.sessions.host.inputs import Input
 
     Typing = Generator[float, None, "Verdict"]
     Done = Callable[["Verdict"], None]
@@ -84,7 +86,7 @@ class Seen:
 class Typist:
     """`step` types on and returns when it wants to be called again."""
 
-    def __init__(self, terminal: Terminal | Pipe, rules: Rules, seen: Seen) -> None:
+    def __init__(self, terminal: "Input", rules: Rules, seen: Seen) -> None:
         self._terminal = terminal
         self._rules = rules
         self._seen = seen
@@ -169,7 +171,8 @@ class Typist:
             verdict = yield from self._pieces(data + b"\n" if submit and not data.endswith(b"\n") else data)
             return verdict
         verdict = yield from self._pieces(b"\x1b[200~" + data + b"\x1b[201~" if bracketed else data)
-        if not submit or verdict.delivered != "true":
+        is_taken = verdict.delivered == "true" or (verdict.delivered == "unknown" and not self._terminal.sees_reading)
+        if not submit or not is_taken:
             if submit and verdict.delivered == "unknown":
                 return Verdict("unknown", f"{verdict.reason}; it was not submitted")
             return verdict
@@ -182,7 +185,7 @@ class Typist:
             return Verdict("unknown", f"a {kind} dialog came up; it was typed and not submitted")
         before = self._seen.total()
         verdict = yield from self._pieces(self._rules.submit)
-        if verdict.delivered != "true":
+        if verdict.delivered == "false" or (verdict.delivered == "unknown" and self._terminal.sees_reading):
             return verdict
         until = time.monotonic() + self._rules.acknowledge_bound_s
         while time.monotonic() < until:
@@ -246,6 +249,8 @@ class Typist:
             else:
                 yield _LONGEST_PAUSE_S
         if (yield from self._wait_until_read(_READ_BOUND_S, settle=True)):
+            if not self._terminal.sees_reading:
+                return Verdict("unknown", "the console has it; whether the program read it cannot be seen")
             if self._terminal.is_line_mode() and not data.endswith((b"\n", b"\r", b"\x04")):
                 return Verdict("unknown", "the terminal is in line mode: the program gets the line when it is ended")
             return Verdict("true")

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -11,17 +10,11 @@ import pytest
 from hosts import AGENTS, launch, lives, shell, text_of, until
 
 from coordinate_agents.sessions.client import SessionHosts
-from coordinate_agents.sessions.drivers import DRIVERS
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import Driver, InputRules, Output, QuestionRule, SessionId, WriteResult
 
 pytestmark = pytest.mark.anyio
 ID = SessionId("s1")
-
-
-@pytest.fixture(params=sorted(DRIVERS))
-def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
-    yield request.param
 
 
 async def followed(hosts: SessionHosts, *, form: str = "plain") -> tuple[str, int]:

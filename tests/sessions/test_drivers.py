@@ -4,7 +4,6 @@
 import hashlib
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -12,17 +11,11 @@ import pytest
 from hosts import launch, lives, shell, text_of, until
 
 from coordinate_agents.sessions.client import SessionHosts
-from coordinate_agents.sessions.drivers import DRIVERS
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import Driver, SessionId
 
 pytestmark = pytest.mark.anyio
 ID = SessionId("s1")
-
-
-@pytest.fixture(params=sorted(DRIVERS))
-def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
-    yield request.param
 
 
 async def test_child_that_dies_at_once_is_reported_with_code_and_output(hosts: SessionHosts, driver: Driver) -> None:

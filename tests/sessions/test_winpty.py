@@ -6,19 +6,21 @@ What is not seen here is pywinpty itself and Windows. The signatures are those o
 import ast
 import inspect
 import os
-import pty
 import select
 import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from windows import split
+from hosts import shell
+from winpty_stand_in import StandIn, on_windows, wait_for_handle
 
+from coordinate_agents.sessions.client import SessionHosts
 from coordinate_agents.sessions.drivers import winpty
 from coordinate_agents.sessions.drivers.base import Child, NoTerminal, Start
+from coordinate_agents.sessions.model import Driver, SessionId
 
+ID = SessionId("s1")
 STUB = """
 class PTY:
     def __init__(self, cols, rows, backend=None, mouse_mode=0, timeout=30000, agent_config=4): ...
@@ -37,73 +39,22 @@ class PTY:
 """
 
 
-class StandIn:
-    """pywinpty's PTY over a Linux terminal. `C:\\…\\NAME.exe` is /bin/NAME; a read never ends, as it may there."""
-
-    made: "list[StandIn]"
-    folder: Path
-
-    def __init__(self, cols: int, rows: int, backend: int | None = None) -> None:
-        self.size = (cols, rows)
-        self.backend = backend
-        self.pid: int | None = None
-        self.fd: int | None = None
-        self._never = threading.Event()
-        self.made.append(self)
-
-    def spawn(self, appname: str, cmdline: str | None = None, cwd: str | None = None, env: str | None = None) -> bool:
-        self.line, self.cwd, self.env = f"{appname} {cmdline or ''}", cwd, env
-        argv = split(self.line)
-        program = f"/bin/{argv[0].rsplit(chr(92), 1)[1].removesuffix('.exe')}"
-        variables = dict(each.split("=", 1) for each in (env or "").split("\0") if each)
-        pid, terminal = pty.fork()
-        if pid == 0:
-            os.chdir(self.folder)
-            os.execve(program, argv, variables)
-        self.pid, self._terminal = pid, terminal
-        self.fd = os.pidfd_open(pid)
-        return True
-
-    def read(self, blocking: bool = False) -> str:
-        try:
-            data = os.read(self._terminal, 4096)
-        except OSError:
-            self._never.wait(30)
-            raise RuntimeError("Standard out reached EOF") from None
-        return data.decode()
-
-    def write(self, to_write: str) -> int:
-        return os.write(self._terminal, to_write.encode())
-
-    def set_size(self, cols: int, rows: int) -> None:
-        self.size = (cols, rows)
-
-    def get_exitstatus(self) -> int | None:
-        pid, status = os.waitpid(self.pid or 0, os.WNOHANG)
-        return os.waitstatus_to_exitcode(status) if pid else None
-
-    def cancel_io(self) -> bool:
-        self._never.set()
-        return True
-
-
-def _wait_for(handle: int) -> None:
-    select.select([handle], [], [])
-    os.close(handle)
-
-
 @pytest.fixture
-def bound(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[type[StandIn]]:
-    StandIn.made, StandIn.folder = [], tmp_path
+def bound(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[StandIn]]:
+    monkeypatch.setattr(StandIn, "made", [])
     monkeypatch.setattr(winpty, "binding", lambda: StandIn)
-    monkeypatch.setattr(winpty, "wait_for_handle", _wait_for)
+    monkeypatch.setattr(winpty, "wait_for_handle", wait_for_handle)
     yield StandIn
     for one in StandIn.made:
-        one.cancel_io()
+        one.end()
 
 
-def start(*argv: str, **env: str) -> Child:
-    value = Start(f"C:\\bin dir\\{argv[0]}.exe", list(argv), "C:\\work", env, None, 0o022, "")
+def start(folder: Path, *argv: str, **env: str) -> Child:
+    """A program of /bin, under a name with a blank in it."""
+    (folder / "bin dir").mkdir()
+    (folder / "bin dir" / argv[0]).symlink_to(f"/bin/{argv[0]}")
+    program = on_windows(f"{folder}/bin dir/{argv[0]}.exe")
+    value = Start(program, list(argv), on_windows(str(folder)), env, None, 0o022, "")
     value.size = (30, 90)
     return winpty.spawn(value)
 
@@ -138,17 +89,18 @@ def test_what_is_used_of_the_binding_is_what_pywinpty_has() -> None:
 
 
 def test_program_gets_its_arguments_environment_and_terminal(bound: type[StandIn], tmp_path: Path) -> None:
-    child = start("sh", "-c", 'printf "%s|" "$@" "$HUE"; test -t 0 && pwd', "name", "a b", 'q"q', "back\\", HUE="red")
+    script = 'printf "%s|" "$@" "$HUE"; test -t 0 && pwd'
+    child = start(tmp_path, "sh", "-c", script, "name", "a b", 'q"q', "back\\", HUE="red")
     assert text_of(child) == f'a b|q"q|back\\|red|{tmp_path.resolve()}\r\n'
     (made,) = bound.made
-    assert (made.size, made.backend, made.cwd, child.pid) == ((90, 30), 0, "C:\\work", made.pid)
-    assert made.line.startswith('"C:\\bin dir\\sh.exe" -c ')
+    assert (made.size, made.backend, made.cwd, child.pid) == ((90, 30), 0, on_windows(str(tmp_path)), made.pid)
+    assert made.line.startswith(f'"{on_windows(str(tmp_path))}\\bin dir\\sh.exe" -c ')
     assert console(child).exit_code == 0
     assert child.is_terminal and not child.is_input_open
 
 
-def test_output_ends_with_the_process_although_the_binding_never_ends_it(bound: type[StandIn]) -> None:
-    child = start("sh", "-c", "echo last words; exit 7")
+def test_output_ends_with_the_process_although_the_binding_never_ends_it(bound: type[StandIn], tmp_path: Path) -> None:
+    child = start(tmp_path, "sh", "-c", "echo last words; exit 7")
     assert text_of(child) == "last words\r\n"
     assert console(child).exit_code == 7
 
@@ -157,22 +109,23 @@ def test_process_that_left_a_child_with_the_terminal_has_ended(bound: type[Stand
     go = tmp_path / "go"
     os.mkfifo(go)
     holder = f"(trap '' HUP; : > ready; read line < {go}) &"
-    child = start("sh", "-c", f"{holder} while [ ! -e ready ]; do :; done; echo gone")
+    child = start(tmp_path, "sh", "-c", f"{holder} while [ ! -e ready ]; do :; done; echo gone")
     assert text_of(child) == "gone\r\n"
     go.write_text("end\n")
     assert console(child).exit_code == 0
 
 
-def test_typed_text_and_a_new_size_reach_the_console(bound: type[StandIn]) -> None:
-    child = start("sh", "-c", "read line; echo got $line")
-    assert console(child).write("zwölf\n".encode()) == 7
+def test_typed_text_and_a_new_size_reach_the_console(bound: type[StandIn], tmp_path: Path) -> None:
+    child = start(tmp_path, "sh", "-c", "read line; echo got $line")
+    text = "zwölf\n".encode()
+    assert [console(child).write(piece) for piece in (text[:3], text[3:])] == [3, 4]
     console(child).resize(100, 20)
     assert text_of(child).endswith("got zwölf\r\n")
     assert bound.made[0].size == (100, 20)
     assert console(child).exit_code == 0
 
 
-def test_prompt_on_stdin_falls_back_to_pipes(bound: type[StandIn]) -> None:
+def test_prompt_on_stdin_falls_back_to_pipes(bound: type[StandIn], tmp_path: Path) -> None:
     value = Start("C:\\a.exe", ["a"], "C:\\work", {}, b"prompt", 0o022, "")
     with pytest.raises(NoTerminal):
         winpty.spawn(value)
@@ -206,11 +159,30 @@ def test_binding_that_cannot_make_a_console_is_a_missing_terminal(monkeypatch: p
         winpty.spawn(Start("C:\\a.exe", ["a"], "C:\\work", {}, None, 0o022, ""))
 
 
-def test_output_is_a_descriptor_of_the_host_that_does_not_block(bound: type[StandIn]) -> None:
-    child = start("sh", "-c", "read line")
+def test_output_is_a_descriptor_of_the_host_that_does_not_block(bound: type[StandIn], tmp_path: Path) -> None:
+    child = start(tmp_path, "sh", "-c", "read line")
     assert child.output == console(child).output.fileno()
     with pytest.raises(BlockingIOError):
         socket.socket(fileno=os.dup(child.output)).recv(1)
     console(child).write(b"\n")
     text_of(child)
     assert console(child).exit_code == 0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("driver", ["winpty"], indirect=True)
+async def test_host_types_into_resizes_and_interrupts_a_console(hosts: SessionHosts, driver: Driver) -> None:
+    script = "trap 'stty size; exit 3' INT; read line; echo got $line; while :; do sleep 0.05; done"
+    record = await hosts.start(shell("s1", script, driver=driver, is_input_open=True))
+    assert (record.driver, record.degraded) == ("pty", False)
+    assert record.host is not None
+    assert len(os.listdir(f"/proc/{record.host.pid}/task")) == 4  # noqa: PTH208 (the loop, and those of a console)
+    written = await hosts.write(ID, "zwölf", submit=True)
+    assert written.delivered in ("true", "unknown")
+    while "got zwölf" not in (output := await hosts.read(ID, cursor=0)).text:
+        await hosts.read(ID, cursor=output.next_cursor, wait_ms=5_000)
+    await hosts.resize(ID, columns=91, rows=27)
+    await hosts.interrupt(ID)
+    end = await hosts.wait(ID)
+    assert (end.exit_code, end.tail.endswith("27 91")) == (3, True)
+    assert await hosts.close(ID) == ()
