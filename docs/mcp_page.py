@@ -49,6 +49,17 @@ with whatever servers have started by then, and this one may not have.
 {{"mcp": {{"coordinate-agents": {{"type": "local", "command": ["coordinate-agents-mcp"], "enabled": true}}}}}}
 ```
 
+As a plugin, with a skill that teaches a planning agent to write graphs and to poll cheaply (`packages/`, from a checkout of this project):
+
+```sh
+claude plugin marketplace add /path/of/this/checkout && claude plugin install coordinate-agents@coordinate-agents
+codex plugin marketplace add /path/of/this/checkout && codex plugin add coordinate-agents@coordinate-agents
+gemini extensions install /path/of/this/checkout/packages/coordinate-agents
+```
+
+Codex gets the skill alone: it starts the servers of a plugin in the plugin's folder, so the server is registered for a repository as above.
+For everybody who works on a repository, commit `packages/coordinate-agents/.mcp.json` at its root. `server.json` describes the server to registries.
+
 ## How a tool answers
 
 - Arguments are the verb's: `taskId` (GRAPH), `subtaskId`, `sessionId`, `document` (the graph file itself, as text or as an object; `path` names a file,
