@@ -28,6 +28,8 @@ _BEFORE: Final = {
 }
 # Another agent may do what this one could not.
 _OF_AGENT: Final = frozenset(_BEFORE) - {"DISK_FULL", "DISK_LOW"} | {"SPAWN_FAILED", "INVALID_ADAPTER_CONFIG"}
+# What an agent's command is stands in the configuration, which is frozen until the graph is amended.
+_OF_PROGRAM: Final = frozenset({"EXECUTABLE_NOT_FOUND", "EXECUTABLE_NOT_RUNNABLE", "INVALID_ADAPTER_CONFIG"})
 # Refused because of one fact that a person may accept.
 _FACT_OF_CODE: Final = {"INTENT_SCOPE_DRIFT": "scope", "SHARED_STATE_CHANGED": "shared"}
 # What reads like a command: its first word names a program.
@@ -47,6 +49,8 @@ def ways_of_subtask(snapshot: Snapshot, run: TaskRun, *, agents: Sequence[str]) 
     graph, failure, code = snapshot.graph.id, run.failure, run.failure.code if run.failure else ""
     found = [*_own(failure, graph)]
     found.append(Way(_BEFORE.get(code, "another attempt"), f"{PROGRAM} graph-resume {graph} {run.id} --run"))
+    if code in _OF_PROGRAM:
+        found.append(Way("when the configuration names another one", f"{PROGRAM} graph-amend {graph} FILE"))
     if code in _OF_AGENT:
         others = [name for name in agents if name != run.agent]
         found += [

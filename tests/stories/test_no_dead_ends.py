@@ -192,6 +192,19 @@ def test_agent_whose_program_is_gone_and_that_is_not_configured_any_more(world: 
     assert walk(world, paste(world, other)) == ["graph-integrate plan"]
 
 
+def test_program_that_the_configuration_of_then_has_in_another_place(world: World) -> None:
+    gone = world.agent(ADDS, "gone")
+    world.configure({"one": (gone,)})
+    assert world.run("graph-create", world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n")).code == 0
+    gone.unlink()
+    failed = world.run("graph-run", "plan")
+    world.configure({"one": (ONE_COMMIT,)})
+    shown = paste(world, advised(failed)[0])
+    assert "coordinate-agents graph-amend plan FILE" in shown.out
+    amended = world.run("graph-amend", "plan", world.place / "plan.yaml")
+    assert (amended.code, walk(world, shown)) == (0, ["graph-resume plan a --run", "graph-integrate plan"])
+
+
 def test_stopped_after_a_success(world: World) -> None:
     assert walk(world, stopped_in_b(world)) == ["graph-run plan --retry-failed", "graph-integrate plan"]
 
