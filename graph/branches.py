@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from coordinate_agents.graph.context import Context
-from coordinate_agents.graph.model import SubtaskId, slug
+from coordinate_agents.graph.model import CommitId, SubtaskId, slug
 from coordinate_agents.graph.snapshot import Integration, TaskRun
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import Head
@@ -13,13 +13,23 @@ async def restore_branch(context: Context, subtask: SubtaskId, owner: TaskRun | 
     """Without its branch HEAD of the worktree names no commit: nothing can be compared with it, set aside or removed,
     and the next commit would begin a history without the base. Nothing is done when the branch is there.
     """
+    if owner.worktree is not None:
+        restore, name = context.worktrees.restore_branch, slug(subtask)
+        await context.call(restore, context.graph_id, name, owner.worktree, known=_known(owner))
+
+
+async def lost_tip(context: Context, subtask: SubtaskId, owner: TaskRun | Integration) -> CommitId | None:
+    """The commit at which `restore_branch` would make the branch again; None when it would do nothing."""
     if owner.worktree is None:
-        return
+        return None
+    look, name = context.worktrees.lost_tip, slug(subtask)
+    return await context.call(look, context.graph_id, name, owner.worktree, known=_known(owner))
+
+
+def _known(owner: TaskRun | Integration) -> CommitId | None:
     if isinstance(owner, Integration):
-        known = owner.commit
-    else:
-        known = owner.verified_commit or owner.reviewed_commit or owner.head
-    await context.call(context.worktrees.restore_branch, context.graph_id, slug(subtask), owner.worktree, known=known)
+        return owner.commit
+    return owner.verified_commit or owner.reviewed_commit or owner.head
 
 
 def named_when_gone(context: Context, heads: Sequence[Head], error: WorktreeError) -> WorktreeError:

@@ -7,7 +7,7 @@ with its reason; it never keeps the others. A kill at any point: the same verb a
 
 from dataclasses import replace
 
-from coordinate_agents.graph.branches import restore_branch
+from coordinate_agents.graph.branches import lost_tip, restore_branch
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.events import (
@@ -132,9 +132,11 @@ async def _remove(context: Context, plan: Plan, subtask: SubtaskId, owner: TaskR
     is_discarded = plan.discard == subtask
     if waits is not None and not (is_discarded and owner.state == "idle"):
         return Item(subtask, "kept", "unfinished", *waits, worktree.path, worktree.branch)
-    if not plan.is_dry:
-        await restore_branch(context, subtask, owner)
     request = _request(context, subtask, owner, worktree)
+    if plan.is_dry:
+        request = replace(request, lost_tip=await lost_tip(context, subtask, owner))
+    else:
+        await restore_branch(context, subtask, owner)
     contents = await context.call(context.worktrees.contents, request)
     is_confirmed = is_discarded and (contents.is_missing or plan.confirm == contents.fingerprint)
     if is_discarded and not is_confirmed:
@@ -259,7 +261,7 @@ def _would_go(
     used = "; ".join(contents.users[:3])
     if isinstance(owner, TaskRun) and owner.session is not None:
         return replace(item, message=f"in use now ({used}); its Session is closed first, anything else keeps it")
-    return replace(item, outcome="refused", reason="in-use", message=used, next="")
+    return replace(item, outcome="refused", reason="in-use", message=used, next=f"kill {contents.users[0].split()[1]}")
 
 
 async def _delete_branch(context: Context, plan: Plan, subtask: SubtaskId, item: Item) -> Item:
@@ -276,7 +278,10 @@ async def _delete_branch(context: Context, plan: Plan, subtask: SubtaskId, item:
     if gone is None:
         return item
     if isinstance(gone, Refused):
-        return replace(item, outcome="refused", reason=gone.reason, message=gone.message, next=gone.next)
+        following = gone.next
+        if gone.reason == "only-here" and context.snapshot.summary.integration.state == "integrated":
+            following = f"{PROGRAM} graph-deliver {context.graph_id} --branch NAME"
+        return replace(item, outcome="refused", reason=gone.reason, message=gone.message, next=following)
     context.record(BranchDeleted(subtask, branch_name(context.graph_id, name), gone.tip, plan.who))
     return replace(item, branch_gone=True)
 

@@ -327,6 +327,10 @@ class Worktrees(Protocol):
         """
         ...
 
+    def lost_tip(self, graph: str, slug: str, worktree: Worktree, *, known: CommitId | None = None) -> CommitId | None:
+        """Where `restore_branch` would make it again. Changes nothing."""
+        ...
+
     def drop_pins(self, graph: str, *, is_dry: bool) -> PinsDropped:
         """Delete every pin of the graph. What only these held is lost at git's next gc: it is counted."""
         ...

@@ -66,16 +66,20 @@ def restore_branch(
     It comes back where the worktree's HEAD was last, by its reflog, which outlives the branch's own and the folder;
     else at `known`; else at the newest commit that was kept of it.
     """
-    name = branch_ref(graph, slug)
-    if read_ref(judge.facts.common_dir, name) is not None:
+    tip = lost_tip(judge, graph, slug, worktree, known=known)
+    if tip is not None:
+        change_refs(judge, [RefChange(branch_ref(graph, slug), tip, "")])
+    return tip
+
+
+def lost_tip(judge: Judge, graph: str, slug: str, worktree: Worktree, *, known: CommitId | None) -> CommitId | None:
+    """Where `restore_branch` would make it again; changes nothing."""
+    if read_ref(judge.facts.common_dir, branch_ref(graph, slug)) is not None:
         return None
     held = read_refs(judge.facts.common_dir, [f"{PIN_PREFIX}/{graph}/{slug}"])
     kept = [held[pin] for pin in sorted(held, key=_number) if "/kept-" in pin]
     candidates = [*_last_of_head(judge, worktree), *([known] if known else []), *reversed(kept)]
-    tip = next((oid for oid in candidates if judge.commit(oid) == oid), None)
-    if tip is not None:
-        change_refs(judge, [RefChange(name, tip, "")])
-    return tip
+    return next((oid for oid in candidates if judge.commit(oid) == oid), None)
 
 
 def _last_of_head(judge: Judge, worktree: Worktree) -> tuple[CommitId, ...]:

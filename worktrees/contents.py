@@ -80,9 +80,10 @@ def not_ours(facts: RepositoryFacts, worktree: Worktree, *, is_aside: bool = Fal
 def look(judge: Judge, request: RemovalRequest, *, at: str) -> Seen | Refused:
     """What is in the folder `at`, which the caller proved to be that of the worktree."""
     position = read_position(judge.facts, request.worktree)
-    if position.head is None or judge.commit(position.head) != position.head:
+    head = position.head or (request.lost_tip if position.state == "on-branch" else None)
+    if head is None or judge.commit(head) != head:
         return refusals.without_head(request.worktree)
-    here, head = replace(request.worktree, path=at), position.head
+    here = replace(request.worktree, path=at)
     around = survey(at)
     with judge.temporary_index() as index:
         judge.git("read-tree", head, index=index)

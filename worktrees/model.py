@@ -278,7 +278,8 @@ class RemovalRequest:
     `baseline` are untracked paths that setup and checks left. `copies` were copied from the user's checkout; one that
     differs from it now stays. `ignored`: exactly the files that may go beside those of the head (what `contents`
     listed); one that came since keeps the worktree. None: every one that the base ignores. `discarded`: a commit of
-    `set_aside`; everything that it holds may go, and nothing else.
+    `set_aside`; everything that it holds may go, and nothing else. `lost_tip`: its branch is gone and would be made
+    again here; only `contents` looks at the worktree as if it were.
     """
 
     worktree: Worktree
@@ -289,6 +290,7 @@ class RemovalRequest:
     copies: tuple[str, ...] = ()
     ignored: tuple[str, ...] | None = None
     discarded: CommitId | None = None
+    lost_tip: CommitId | None = None
 
 
 @value_class

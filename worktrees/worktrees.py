@@ -303,6 +303,9 @@ class GitWorktrees:
     ) -> CommitId | None:
         return branches.restore_branch(self._judge, graph, slug, worktree, known=known)
 
+    def lost_tip(self, graph: str, slug: str, worktree: Worktree, *, known: CommitId | None = None) -> CommitId | None:
+        return branches.lost_tip(self._judge, graph, slug, worktree, known=known)
+
     def drop_pins(self, graph: str, *, is_dry: bool) -> PinsDropped:
         return branches.drop_pins(self._judge, graph, is_dry=is_dry)
 

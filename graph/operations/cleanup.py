@@ -4,7 +4,9 @@ By the driver if there is one, else under the lease. One item for each worktree;
 others, but of the exit code.
 """
 
+import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -57,9 +59,22 @@ def execute(runtime: Runtime, request: Request) -> Result:
         items = anyio.run(_look, runtime, graph, asked)
     else:
         items = by_driver_or_lease(runtime, graph, "cleanup", asked, serve_cleanup, wait_s=_WAIT_S)
+    items["items"] = [_leave_first(runtime, item) for item in items["items"]]
     data = {"graph": graph, "dryRun": request.dry_run, **items}
     has_refused = any(item["outcome"] == "refused" for item in data["items"])
     return Result(data, EXIT_REFUSED if has_refused and not request.dry_run else EXIT_DONE)
+
+
+def _leave_first(runtime: Runtime, item: dict[str, Any]) -> dict[str, Any]:
+    """The item; where the caller's own shell stands in the worktree it has to leave, not to be killed."""
+    try:
+        here = Path.cwd()
+    except OSError:  # the folder is gone already
+        return item
+    if item["reason"] != "in-use" or not here.is_relative_to(item["worktree"]):
+        return item
+    away = "" if runtime.root.is_relative_to(item["worktree"]) else f" {shlex.quote(str(runtime.root))}"
+    return {**item, "next": f"cd{away}"}
 
 
 async def _look(runtime: Runtime, graph: str, asked: Mapping[str, Any]) -> dict[str, Any]:

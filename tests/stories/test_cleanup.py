@@ -1,6 +1,8 @@
 """graph-cleanup and graph-undo: what goes, what stays and why, and that everything comes back."""
 
+import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -53,7 +55,8 @@ def discard(world: World, subtask: str) -> Done:
 
 
 def test_dry_run_lists_what_would_go_and_changes_nothing(ended: World) -> None:
-    """CL-03: ignored files are listed with their sizes."""
+    """CL-03: ignored files are listed with their sizes. A branch that is missing comes back in the act alone."""
+    git(ended.root, "update-ref", "-d", "refs/heads/coordinate-agents/plan/b")
     before = whole(ended.worktrees), ended.run("graph-events", "plan", "--json").data["events"]
     done = ended.run("graph-cleanup", "plan", "--dry-run", "--json")
     assert done.code == 0, str(done)
@@ -164,6 +167,7 @@ def test_integrated_graph_asks_for_early_and_all_takes_the_integration_too(world
     assert items(done)["integration"]["message"] == (
         "no branch or tag of yours contains branch coordinate-agents/plan/integration, the result of the graph"
     )
+    assert items(done)["integration"]["next"] == "coordinate-agents graph-deliver plan --branch NAME"
     assert list(world.worktrees.glob("*")) == []
     branches = git(world.root, "for-each-ref", "--format=%(refname:short)", "refs/heads/coordinate-agents")
     assert branches.split() == ["coordinate-agents/plan/integration"]
@@ -204,14 +208,17 @@ def test_cleanup_from_inside_the_worktree_works(world: World) -> None:
     """CL-11: the program stands on no folder that goes."""
     assert world.run("graph-run", world.graph("subtasks: [{id: a, spec: x}]\n")).code == 0
     worktree = place(world, "a")
-    done = subprocess.run(
-        world.command("graph-cleanup", "plan", "--json"),
-        cwd=worktree,
-        env={**world.environment, "PWD": str(worktree)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    command = world.command("graph-cleanup", "plan", "--json")
+
+    def called(argv: list[str]) -> subprocess.CompletedProcess[str]:
+        environment = {**world.environment, "PWD": str(worktree)}
+        return subprocess.run(argv, cwd=worktree, env=environment, capture_output=True, text=True, timeout=60)
+
+    refused = called(["sh", "-c", f"{shlex.join(command)}; exit $?"])
+    # Its own shell shall leave, not be killed.
+    (item,) = json.loads(refused.stdout)["data"]["items"]
+    assert (item["reason"], item["next"]) == ("in-use", f"cd {world.root}")
+    done = called(command)
     assert done.returncode == 0, done.stdout + done.stderr
     assert not os.path.lexists(worktree)
     assert git(world.root, "worktree", "list", "--porcelain").count("worktree ") == 1
