@@ -136,6 +136,8 @@ class SessionHosts(Speaking):
             return await self._close_ended(seen.record)
         if seen.custody != "held" or seen.record is None:
             raise self._refusal(session_id, seen)
+        if not graceful:
+            custodian.wake(seen.record)  # a suspended host could end nothing
         bound = min(max(bound_s or seen.record.close_bound_s, CLOSE_BOUND_RANGE_S[0]), CLOSE_BOUND_RANGE_S[1])
         with anyio.move_on_after(bound + _TELL_S):
             return await self._close_held(seen.record, session_id, bound, graceful=graceful)
@@ -143,7 +145,7 @@ class SessionHosts(Speaking):
             "SESSION_CLOSE_FAILED",
             f"The host of Session {session_id} does not answer, but holds the Session; it closes when it runs again.",
             kept=str(self._path(session_id)),
-            next=f"continue or end its process {seen.record.host.pid if seen.record.host else '?'}, then close again",
+            next=f"kill -CONT {seen.record.host.pid}" if seen.record.host else None,
         )
 
     async def question(self, session_id: SessionId) -> Question | None:

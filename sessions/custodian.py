@@ -6,6 +6,7 @@ machine is of processes that cannot exist any more. Blocking; called in worker t
 """
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,6 +63,17 @@ def left_of(path: Path, record: SessionRecord | None) -> strays.Found:
     if record is None or _is_of_earlier_boot(record):
         return strays.Found()
     return strays.search(traces_of([record], paths=own_paths(path, (record.cwd,))))
+
+
+def wake(record: SessionRecord) -> None:
+    """Let the host go on that is stopped (SIGSTOP), if it is still the very process of the record.
+
+    Whether it is stopped is not asked: that may come true only now, and SIGCONT means nothing to one that runs.
+    """
+    host = record.host
+    seen = process.stat(host.pid) if host is not None else None
+    if host is not None and seen is not None and seen.start_ticks == host.start_ticks:
+        process.send(seen, signal.SIGCONT)
 
 
 def own_paths(below: Path, paths: tuple[str, ...]) -> tuple[str, ...]:

@@ -162,9 +162,18 @@ async def test_stopped_host_is_unreachable_and_not_dead(hosts: SessionHosts, roo
         with pytest.raises(SessionError) as caught:
             await patient.close(ID, bound_s=0.1)
         assert caught.value.code == "SESSION_CLOSE_FAILED"
-        assert str(host.pid) in str(caught.value.next)
+        assert caught.value.next == f"kill -CONT {host.pid}"
     finally:
         os.kill(host.pid, signal.SIGCONT)
+    assert (await hosts.wait(ID)).cause == "close"
+
+
+async def test_close_without_grace_lets_a_stopped_host_go_on_and_end(hosts: SessionHosts) -> None:
+    """What a dead driver's check left must keep nobody from going on."""
+    await hosts.start(launch("s1", "silent.sh"))
+    host = await host_of(hosts)
+    os.kill(host.pid, signal.SIGSTOP)
+    assert await hosts.close(ID, graceful=False) == ()
     assert (await hosts.wait(ID)).cause == "close"
 
 
