@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from coordinate_agents.graph.acts.answers import Answers, no_answers
+from coordinate_agents.graph.branches import restore_branch
 from coordinate_agents.graph.engine import Engine
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import VerificationStarted
 from coordinate_agents.graph.evidence import Waiver
 from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.opened import open_in
 from coordinate_agents.graph.snapshot import TaskRun, heads_of
 from coordinate_agents.sessions.model import SessionId
 
@@ -70,6 +72,8 @@ async def _require_checkable(engine: Engine, run: TaskRun) -> str | None:
         if not context.worktrees.is_missing(run.worktree):
             following = context.worktrees.mending(run.worktree, damage)
         raise _error(engine, run, "WORKTREE_CONFLICT", message, following)
+    # Somebody may have deleted it since: without it nothing could be verified.
+    await restore_branch(context, run.id, run)
     await _require_based(engine, run)
     return None
 
@@ -92,6 +96,10 @@ async def _unchanged(engine: Engine, run: TaskRun) -> str:
 
 async def _require_quiet(engine: Engine, run: TaskRun) -> None:
     """Nobody may change the worktree while it is verified: its agent has ended, or waits for its next turn."""
+    name = await open_in(engine.context, run.id)
+    if name is not None:
+        message = f"Session {name}, which a person opened, lives in the worktree of subtask {run.id} and may change it."
+        raise _error(engine, run, "SESSION_STATE_CONFLICT", message, f"{PROGRAM} session-close {name}")
     if run.session is None:
         return
     facts = await engine.context.sessions.look(SessionId(run.session))

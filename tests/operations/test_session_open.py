@@ -133,6 +133,9 @@ def test_a_graph_s_attempt_waits_for_no_terminal_in_its_worktree_but_says_whose_
     failure = done.data["subtasks"][0]["failure"]
     assert failure["code"] == "SESSION_STATE_CONFLICT"
     assert session in failure["message"] and failure["next"] == f"coordinate-agents session-close {session}"
+    # Nor does a person's look: what stands there may change meanwhile.
+    looked = place.run("check", "plan", "a", "--json").document["error"]
+    assert (looked["code"], looked["next"]) == ("SESSION_STATE_CONFLICT", f"coordinate-agents session-close {session}")
     assert place.run("session-status", session, "--json").data["session"]["liveness"] == "live"
 
 

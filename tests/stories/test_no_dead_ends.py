@@ -241,13 +241,16 @@ def test_things_of_ended_subtasks_that_somebody_deleted(world: World, what: str)
     assert world.files("coordinate-agents/plan/integration")["f-a"] == "1\n1"
 
 
-def test_branch_that_was_deleted_below_a_failed_attempt(world: World) -> None:
+@pytest.mark.parametrize("way", [1, 2])
+def test_branch_that_was_deleted_below_a_failed_attempt(world: World, way: int) -> None:
     """HEAD of its worktree named no commit then, and the next commit began a history without the base."""
     world.configure({"one": (world.agent(f'{ADDS}; [ "$COORDINATE_AGENTS_ATTEMPT" -ge 2 ] || exit 7'),)})
     done = ran(world, "id: plan\nsubtasks: [{id: a, spec: x}]\n", code=4)
     git(world.root, "update-ref", "-d", branch("a"))
-    assert walk(world, done)[-1] == "graph-integrate plan"
-    assert world.files("coordinate-agents/plan/integration")["f-a"] == "1\n2"
+    following = advised(paste(world, advised(done)[0]))[way - 1]
+    assert following.split()[1] == ("graph-resume" if way == 1 else "graph-check")
+    assert walk(world, paste(world, following))[-1] == "graph-integrate plan"
+    assert world.files("coordinate-agents/plan/integration")["f-a"] == ("1\n2" if way == 1 else "1")
 
 
 def test_branch_that_was_moved_and_a_subtask_that_is_redone(world: World) -> None:
