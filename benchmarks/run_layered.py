@@ -2,9 +2,11 @@
 
 A layered graph of 64 subtasks (8 layers of 8, each but the first with two prerequisites in the layer before), every
 subtask one commit, concurrency 4, on a repository of 200 (or, with an argument, more) files. The loop adds a worktree,
-merges the second prerequisite, runs the same agent, asks for status and ancestry, and merges everything at the end.
-Both run interleaved; figures are user + system time of the whole tree (orphans are adopted and counted) and wall time.
-Reach: <= 1.0 of the loop's CPU. Run: ``python benchmarks/run_layered.py [FILES] [ROUNDS]``.
+merges the second prerequisite, pins the base, runs the same agent, asks for status, ancestry, the new commits and the
+changed paths, pins the result, and merges everything at the end. A second loop does none of the pins and asks for
+status and ancestry only: less than a run does, and named for what it is. All run interleaved; figures are user + system
+time of the whole tree (orphans are adopted and counted) and wall time.
+Reach: <= 1.0 of the first loop's CPU. Run: ``python benchmarks/run_layered.py [FILES] [ROUNDS]``.
 """
 
 import ctypes
@@ -81,17 +83,21 @@ class Place:
         shutil.rmtree(self.root)
 
 
-def loop_script(place: Place) -> str:
+def loop_script(place: Place, *, is_bare: bool) -> str:
     lines = ["set -e", f"cd {place.repo}", f"mkdir -p {place.root}/trees"]
     for name, above in names():
         start = f"loop/{above[0]}" if above else "main"
         tree = f"{place.root}/trees/{name}"
         lines += [f"git worktree add -q -b loop/{name} {tree} {start}", f"cd {tree}"]
         lines += [f"git merge -q --no-edit loop/{other}" for other in above[1:]]
+        pin = f"git update-ref refs/loop/{name}"
         lines += [
-            f"base=$(git rev-parse HEAD); COORDINATE_AGENTS_SUBTASK={name} {place.agent} text",
+            "base=$(git rev-parse HEAD)",
+            *([] if is_bare else [f"{pin}/base $base"]),
+            f"COORDINATE_AGENTS_SUBTASK={name} {place.agent} text",
             'test -z "$(git status --porcelain --untracked-files=all)"',
             "git merge-base --is-ancestor $base HEAD",
+            *([] if is_bare else ["git rev-list $base..HEAD", "git diff --name-status $base HEAD", f"{pin}/done HEAD"]),
             f"cd {place.repo}",
         ]
     lines += [f"git worktree add -q -b loop/integration {place.root}/trees/all main", f"cd {place.root}/trees/all"]
@@ -124,26 +130,36 @@ def main() -> None:
     files = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 7
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: hosts that outlive the run are counted too
-    cpu: list[float] = []
-    wall: list[float] = []
+    rows: list[tuple[float, float, float]] = []
     for number in range(rounds):
-        place = Place(files)
-        loop = measure(["bash", "-c", loop_script(place)], place)
-        place.remove()
-        place = Place(files)
-        (place.root / "plan.json").write_text(graph_text())
-        program = [str(Path(sys.executable).parent / "coordinate-agents"), "graph-run", str(place.root / "plan.json")]
-        ours = measure([*program, "--integrate", "--json"], place)
-        place.remove()
-        cpu.append(ours[0] / loop[0])
-        wall.append(ours[1] / loop[1])
+        (loop, loop_wall), (bare, _), (ours, wall) = _loop(files, False), _loop(files, True), _run(files)
+        rows.append((ours / loop, wall / loop_wall, ours / bare))
         print(
-            f"round {number}: loop {loop[0]:.2f} s CPU {loop[1]:.2f} s wall;"
-            f" run {ours[0]:.2f} s CPU {ours[1]:.2f} s wall; ratio {cpu[-1]:.2f} CPU {wall[-1]:.2f} wall",
+            f"round {number}: loop {loop:.2f} s CPU {loop_wall:.2f} s wall; bare loop {bare:.2f} s CPU;"
+            f" run {ours:.2f} s CPU {wall:.2f} s wall; ratio {ours / loop:.2f} CPU {wall / loop_wall:.2f} wall,"
+            f" to the bare loop {ours / bare:.2f} CPU",
             flush=True,
         )
-    print(f"{files} files, {os.cpu_count()} cores, median ratio: {statistics.median(cpu):.2f} CPU,", end=" ")
-    print(f"{statistics.median(wall):.2f} wall")
+    cpu, walls, bares = (statistics.median(column) for column in zip(*rows, strict=True))
+    print(f"{files} files, {os.cpu_count()} cores, median ratio: {cpu:.2f} CPU, {walls:.2f} wall, bare {bares:.2f} CPU")
+
+
+def _loop(files: int, is_bare: bool) -> tuple[float, float]:
+    place = Place(files)
+    try:
+        return measure(["bash", "-c", loop_script(place, is_bare=is_bare)], place)
+    finally:
+        place.remove()
+
+
+def _run(files: int) -> tuple[float, float]:
+    place = Place(files)
+    try:
+        (place.root / "plan.json").write_text(graph_text())
+        program = [str(Path(sys.executable).parent / "coordinate-agents"), "graph-run", str(place.root / "plan.json")]
+        return measure([*program, "--integrate", "--json"], place)
+    finally:
+        place.remove()
 
 
 if __name__ == "__main__":
