@@ -430,6 +430,19 @@ class Sessions(Protocol):
         """Output from the cursor on (None: the last `max_bytes`), also after the end. `wait_ms` ≤ 25000."""
         ...
 
+    async def look_and_read(
+        self,
+        session_id: SessionId,
+        *,
+        cursor: int | None = None,
+        max_bytes: int = 65536,
+        max_lines: int | None = None,
+        wait_ms: int = 0,
+        form: OutputForm = "plain",
+    ) -> tuple[SessionFacts, Output | None]:
+        """`look` and `read` at once; no output only where the Session is absent."""
+        ...
+
     async def raw_output(self, session_id: SessionId, *, cursor: int | None) -> tuple[bytes, int, int, int]:
         """Redacted raw bytes for a screen: (data, cursor, next cursor, dropped bytes)."""
         ...

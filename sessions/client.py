@@ -10,23 +10,25 @@ import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import anyio
 import anyio.to_thread
 
-from coordinate_agents.sessions import asking, custodian, starting, strays
+from coordinate_agents.sessions import asking, custodian, exchange, starting, strays
 from coordinate_agents.sessions.connection import HostConnection, HostGone, read_token
-from coordinate_agents.sessions.conversation import nudge
+from coordinate_agents.sessions.conversation import MAX_WAIT_MS, nudge
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.forking import ForkedHost, ForkServer, HostProcess
 from coordinate_agents.sessions.model import (
     Launch,
+    Output,
+    OutputForm,
     Question,
     SessionEnd,
     SessionFacts,
@@ -109,21 +111,41 @@ class SessionHosts(Speaking):
                 return SessionFacts("lost", seen.record, survivors=left.names)
             case "held":
                 answer = await self._ask(seen.record, session_id, "look")
-                if answer is None:
-                    return self._no_answer(session_id)
-                record = seen.record and replace(seen.record, stalled=bool(answer.get("stalled")))
-                silent_s = answer.get("silent_s")
-                if record is not None and isinstance(silent_s, int | float):
-                    # The record is brought up to date now and then only.
-                    record = replace(record, last_activity_at=max(record.last_activity_at, time.time() - silent_s))
-                total = int(answer.get("output_bytes", 0))
-                return SessionFacts(
-                    "live", record, str(answer.get("last_line", "")), (), total, bool(answer.get("attached"))
-                )
+                return self._no_answer(session_id) if answer is None else _live(seen.record, answer)
             case "foreign":
                 return SessionFacts("foreign", seen.record)
             case "absent":
                 return SessionFacts("absent")
+
+    async def look_and_read(
+        self,
+        session_id: SessionId,
+        *,
+        cursor: int | None = None,
+        max_bytes: int = 65536,
+        max_lines: int | None = None,
+        wait_ms: int = 0,
+        form: OutputForm = "plain",
+    ) -> tuple[SessionFacts, Output | None]:
+        """`look` and `read` over one connection; no output only where the Session is absent. Raises as `read`."""
+        limits = {"cursor": cursor, "max_bytes": max_bytes, "max_lines": max_lines, "form": form}
+        wait_ms = min(max(wait_ms, 0), MAX_WAIT_MS)
+        seen = self._see(session_id)
+        if seen.custody == "held" and seen.record is not None and seen.record.socket is not None:
+            bound_s = self._look_bound_s + wait_ms / 1000
+            looked, found = None, None
+            with anyio.move_on_after(bound_s), suppress(HostGone, TimeoutError):
+                async with HostConnection(seen.record.socket, read_token(self._path(session_id))) as host:
+                    with anyio.fail_after(self._look_bound_s):
+                        looked = await host.ask("look")
+                    found = await host.ask("read", wait_ms=wait_ms, **limits)
+            if looked is not None and found is not None:
+                return _live(seen.record, looked), exchange.output_of(exchange.result_of(found), form)
+        # It has ended, or its host is silent: each says so in its own way.
+        facts = await self.look(session_id)
+        if facts.liveness == "absent":
+            return facts, None
+        return facts, exchange.output_of(await self._output(session_id, limits, wait_ms), form)
 
     async def close(
         self, session_id: SessionId, *, bound_s: float | None = None, graceful: bool = True
@@ -278,6 +300,17 @@ class SessionHosts(Speaking):
 
     def _reap(self) -> None:
         self._hosts = {name: host for name, host in self._hosts.items() if host.poll() is None}
+
+
+def _live(record: SessionRecord | None, answer: Mapping[str, Any]) -> SessionFacts:
+    """What a host says of its Session, with the record as it was read before."""
+    found = record and replace(record, stalled=bool(answer.get("stalled")))
+    silent_s = answer.get("silent_s")
+    if found is not None and isinstance(silent_s, int | float):
+        # The record is brought up to date now and then only.
+        found = replace(found, last_activity_at=max(found.last_activity_at, time.time() - silent_s))
+    total = int(answer.get("output_bytes", 0))
+    return SessionFacts("live", found, str(answer.get("last_line", "")), (), total, bool(answer.get("attached")))
 
 
 def _wait_briefly(host: HostProcess) -> None:

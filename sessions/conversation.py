@@ -57,14 +57,7 @@ class Conversations:
         """
         limits = {"cursor": cursor, "max_bytes": max_bytes, "max_lines": max_lines, "form": form}
         result = await self._output(session_id, limits, wait_ms)
-        return Output(
-            result.text(form),
-            result.cursor,
-            result.next_cursor,
-            result.dropped_bytes,
-            result.truncated,
-            result.ended,
-        )
+        return exchange.output_of(result, form)
 
     async def raw_output(
         self, session_id: SessionId, *, cursor: int | None, max_bytes: int = reading.MAX_BYTES

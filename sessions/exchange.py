@@ -12,7 +12,7 @@ from typing import Any, Final
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions import reading
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import WriteResult
+from coordinate_agents.sessions.model import Output, OutputForm, WriteResult
 from coordinate_agents.sessions.spool import Spool
 
 MAX_TEXT_BYTES: Final = 256 << 10
@@ -58,6 +58,17 @@ def result_of(answer: dict[str, Any]) -> reading.Result:
     result.truncated = bool(answer["truncated"])
     result.ended = bool(answer["ended"])
     return result
+
+
+def output_of(result: reading.Result, form: OutputForm) -> Output:
+    return Output(
+        result.text(form),
+        result.cursor,
+        result.next_cursor,
+        result.dropped_bytes,
+        result.truncated,
+        result.ended,
+    )
 
 
 def read_spool(path: Path, *, cursor: int | None, max_bytes: int, max_lines: int | None, form: str) -> reading.Result:

@@ -5,16 +5,16 @@ What was dropped meanwhile is counted, never skipped silently.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, Literal
+from typing import Any, Final, TypedDict
 
 import anyio
 
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.operations.session_shape import session_json
-from coordinate_agents.graph.operations.session_target import Target, find
+from coordinate_agents.graph.operations.session_target import Target, find, target_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
-from coordinate_agents.sessions.model import Output
+from coordinate_agents.sessions.model import Output, OutputForm, SessionId
 from coordinate_agents.worktrees.values import value_class
 
 DEFAULT_BYTES: Final = 65536
@@ -63,20 +63,36 @@ def _check(request: Request) -> None:
 
 
 async def _find_and_read(runtime: Runtime, request: Request) -> tuple[Target, Output]:
-    target = await find(runtime, request.session)
-    return target, await _read(runtime, target, request, request.cursor, int((request.wait or 0.0) * 1000))
+    wait_ms = int((request.wait or 0.0) * 1000)
+    if "/" in request.session:
+        target = await find(runtime, request.session)
+        return target, await _read(runtime, target, request, request.cursor, wait_ms)
+    facts, output = await runtime.sessions.look_and_read(
+        SessionId(request.session), wait_ms=wait_ms, **_limits(request, request.cursor)
+    )
+    target = target_of(runtime, request.session, facts)
+    assert output is not None  # it is not absent
+    return target, output
 
 
 async def _read(runtime: Runtime, target: Target, request: Request, cursor: int | None, wait_ms: int) -> Output:
-    form: Literal["plain", "raw"] = "raw" if request.raw else "plain"
-    return await runtime.sessions.read(
-        target.id,
-        cursor=cursor,
-        max_bytes=request.max_bytes or DEFAULT_BYTES,
-        max_lines=request.max_lines,
-        wait_ms=wait_ms,
-        form=form,
-    )
+    return await runtime.sessions.read(target.id, wait_ms=wait_ms, **_limits(request, cursor))
+
+
+class _Limits(TypedDict):
+    cursor: int | None
+    max_bytes: int
+    max_lines: int | None
+    form: OutputForm
+
+
+def _limits(request: Request, cursor: int | None) -> _Limits:
+    return {
+        "cursor": cursor,
+        "max_bytes": request.max_bytes or DEFAULT_BYTES,
+        "max_lines": request.max_lines,
+        "form": "raw" if request.raw else "plain",
+    }
 
 
 def _follow(runtime: Runtime, request: Request, target: Target) -> Iterator[dict[str, Any]]:

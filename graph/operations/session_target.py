@@ -46,8 +46,11 @@ async def find(runtime: Runtime, word: str) -> Target:
                 facts={"taskId": subtask.graph, "subtaskId": subtask.id},
             )
         return Target(facts.record.id, facts, subtask)
-    session = SessionId(word)
-    facts = await runtime.sessions.look(session)
+    return target_of(runtime, word, await runtime.sessions.look(SessionId(word)))
+
+
+def target_of(runtime: Runtime, word: str, facts: SessionFacts) -> Target:
+    """The Session with this id, which was looked at. Raises: SESSION_NOT_FOUND."""
     if facts.liveness == "absent":
         raise GraphError(
             "SESSION_NOT_FOUND",
@@ -56,7 +59,7 @@ async def find(runtime: Runtime, word: str) -> Target:
             next=f"{PROGRAM} session-list --all",
             facts={"sessionId": word},
         )
-    return Target(session, facts, _subtask_of(runtime, facts))
+    return Target(SessionId(word), facts, _subtask_of(runtime, facts))
 
 
 def subtask_named(runtime: Runtime, word: str) -> Subtask:
