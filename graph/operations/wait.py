@@ -4,14 +4,13 @@ While nobody drives the graph, agents that live are waited for, and what they le
 noticed by its lease. When nothing lives and nothing would ever change, that is said.
 """
 
-import subprocess
-import sys
 import time
 from typing import Any, Final
 
 from coordinate_agents.graph.errors import EXIT_DONE, EXIT_NEEDS_PERSON, EXIT_NOT_SUCCEEDED, GraphError
 from coordinate_agents.graph.operations.loading import pick_graph, require_subtask
 from coordinate_agents.graph.operations.table import Result
+from coordinate_agents.graph.operations.undriven import UNDRIVEN_S, Undriven
 from coordinate_agents.graph.operations.watching import Watch
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import holder
@@ -21,8 +20,6 @@ from coordinate_agents.worktrees.values import value_class
 
 # A driver's death changes no file: the lease is asked this often.
 _LEASE_LOOK_S: Final = 1.0
-# A detached driver needs a moment before it holds the lease, and so does one that takes over from another.
-_UNDRIVEN_S: Final = 3.0
 _ENDED: Final = frozenset({"SUCCEEDED", "FAILED", "STOPPED", "BLOCKED"})
 _GOOD_ENDS: Final = frozenset({"SUCCEEDED", "INTEGRATED", "APPROVED"})
 
@@ -45,7 +42,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
     watch = Watch(runtime.state_dir)
     status = _status(runtime, row.id)
     driven_at = time.monotonic()
-    undriven = _Undriven(runtime, row.id)
+    undriven = Undriven(runtime, row.id)
     while True:
         exit_code = _reached(status, request.for_)
         if exit_code is not None:
@@ -53,7 +50,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
         now = time.monotonic()
         if status["graph"]["driver"] is not None:
             driven_at = now
-        elif now - driven_at >= _UNDRIVEN_S and not undriven.may_change():
+        elif now - driven_at >= UNDRIVEN_S and not undriven.may_change():
             raise _nobody_drives(row.id, request.for_, status)
         if until is not None and now >= until:
             raise _timed_out(row.id, request)
@@ -67,39 +64,6 @@ def _status(runtime: Runtime, graph: str) -> dict[str, Any]:
     with Store.open_readonly(runtime.state_dir) as store:
         row = pick_graph(store, graph)
         return status_of_rows(row, store.runs(graph), driver=driver, now=runtime.clock.now())
-
-
-class _Undriven:
-    """What becomes of a graph that nobody drives: agents that live are waited for, an end that came is recorded.
-
-    Rule: this process only reads; graph-recover records, in a process of its own that outlives this wait. The problem
-    it would cause to write here: SQLite shares one view of the write-ahead log among all connections of a process, and
-    one that reads makes it read-only for them all.
-    """
-
-    def __init__(self, runtime: Runtime, graph: str) -> None:
-        self._runtime = runtime
-        self._graph = graph
-        self._recovery: subprocess.Popen[bytes] | None = None
-
-    def may_change(self) -> bool:
-        """Whether what is waited for can still come."""
-        if self._recovery is not None and self._recovery.poll() is None:
-            return True
-        from coordinate_agents.graph.operations import recover
-
-        outlook = recover.look(self._runtime, self._graph).outlook
-        if outlook == "due" and (self._recovery is None or self._recovery.returncode == 0):
-            words = ["graph-recover", self._graph, "--root", str(self._runtime.root), "--json"]
-            self._recovery = subprocess.Popen(
-                [sys.executable, "-P", "-m", "coordinate_agents.cli.main", *words],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        # One that could not record it (inside an agent it may not) leaves it to others.
-        return outlook != "nothing"
 
 
 def _reached(status: dict[str, Any], what: str) -> int | None:
