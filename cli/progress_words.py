@@ -32,8 +32,11 @@ MAX_MESSAGE: Final = 300
 PASSING: Final = (TaskClaimed, VerificationStarted)
 
 
-def describe(snapshot: Snapshot, event: Event) -> str | None:
-    """The line about this event, which was folded already; None when it is not worth one."""
+def describe(snapshot: Snapshot | None, event: Event) -> str | None:
+    """The line about this event, which was folded already; None when it is not worth one.
+
+    Without the snapshot it is not said how many subtasks a failure blocks.
+    """
     match event:
         case TaskClaimed(subtask=subtask, attempt=attempt, agent=agent):
             again = f", attempt {attempt}" if attempt > 1 else ""
@@ -66,7 +69,7 @@ def describe(snapshot: Snapshot, event: Event) -> str | None:
             return _integration(event)
 
 
-def _ended(snapshot: Snapshot, event: TaskJudged | AttemptFailed) -> str:
+def _ended(snapshot: Snapshot | None, event: TaskJudged | AttemptFailed) -> str:
     if isinstance(event, TaskJudged) and event.accepted:
         warnings = "; ".join(event.evidence.warnings)
         return f"{event.subtask}: verified {short(event.commit)}{f' ({_said(warnings)})' if warnings else ''}"
@@ -75,7 +78,7 @@ def _ended(snapshot: Snapshot, event: TaskJudged | AttemptFailed) -> str:
         return f"{event.subtask}: refused, the facts go back to the agent: {_said(message)}"
     if event.then == "retry":
         return f"{event.subtask}: this attempt failed, another one follows: {_said(message)}"
-    blocked = snapshot.frontier.counts()["blocked"]
+    blocked = snapshot.frontier.counts()["blocked"] if snapshot is not None else 0
     behind = f" ({counted(blocked, 'subtask')} blocked)" if blocked else ""
     return f"{event.subtask}: FAILED: {_said(message)}{behind}"
 

@@ -25,6 +25,7 @@ _RENDERERS: Final[Mapping[str, str]] = {
     "graph-integrate": "render_conflict:integrated",
     "graph-resolve": "render_conflict:resolved",
     "graph-wait": _STATUS,
+    "graph-watch": "render_status:left",
     "graph-cleanup": "render_cleanup:cleanup",
     "graph-undo": "render_cleanup:undone",
     "graph-review": "render_review:review",

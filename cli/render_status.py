@@ -30,8 +30,18 @@ def status(data: Mapping[str, Any]) -> list[str]:
         lines += ["", _counts(data["frontier"])]
     lines += _integration(data.get("integration"))
     lines += _idle_sessions(graph["id"], data.get("subtasks") or ())
-    lines += _next(data)
+    lines += following(data)
     return lines
+
+
+def left(data: Mapping[str, Any]) -> list[str]:
+    """The last word of a live view: the headline, the counts, what needs a person, how to go on."""
+    lines = [*_headline(data["graph"]), _counts(data["frontier"])]
+    if data["attention"]:
+        lines += ["", *attention(data["attention"])]
+    if data["graph"]["driver"]:
+        return [*lines, "", f"It goes on. Back to it: {PROGRAM} graph-watch {data['graph']['id']}"]
+    return [*lines, *following(data)]
 
 
 def graphs(data: Mapping[str, Any]) -> list[str]:
@@ -145,7 +155,7 @@ def _idle_sessions(graph: str, subtasks: Sequence[Mapping[str, Any]]) -> list[st
     return [f"idle, kept for rework: {who}; {life}. Close: {PROGRAM} graph-stop {graph}"]
 
 
-def _next(data: Mapping[str, Any]) -> list[str]:
+def following(data: Mapping[str, Any]) -> list[str]:
     """What the verb advises; else what a person would do next, where the state alone says it."""
     graph, state = data["graph"]["id"], data["graph"]["state"]
     if data.get("advice"):

@@ -55,6 +55,10 @@ def open_runtime(invocation: Invocation) -> Runtime | None:
         from coordinate_agents.cli.attach import terminal_here
 
         runtime.terminal = terminal_here()
+    if invocation.verb.name == "graph-watch" and not invocation.as_json:
+        from coordinate_agents.cli.watch.here import view_here
+
+        runtime.live_view = view_here(lambda: _looking(place))
     runtime.render_screen = _render_screen
     runtime.who = invocation.who
     runtime.tip_of = place.tip_of
@@ -72,6 +76,13 @@ def _runtime(place: Place, parts: "_Parts") -> Runtime:
         state_dir=parts.state_dir,
         open_config=parts.config,
     )
+
+
+def _looking(place: Place) -> Runtime:
+    """A second Runtime of the place, to read with in another thread: a connection belongs to the thread it is of."""
+    runtime = _runtime(place, _Parts(place, is_writing=False))
+    runtime.render_screen = _render_screen
+    return runtime
 
 
 def scratch_runtime(root: Path, config: "Config") -> Runtime:

@@ -627,6 +627,17 @@ class Clock(Protocol):
     def monotonic(self) -> float: ...
 
 
+class LiveView(Protocol):
+    """The screen of the person who called."""
+
+    def show(self, graph: str) -> None:
+        """Show the graph until the person leaves. Raises: UNSUPPORTED_CAPABILITY when what draws is not installed.
+
+        KeyboardInterrupt after a signal that ends programs. The terminal is restored on every way.
+        """
+        ...
+
+
 class Progress(Protocol):
     """Somebody who watches a drive. Called in the event loop's thread: every method is quick and never raises."""
 

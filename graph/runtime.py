@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # a read verb loads no port
     from coordinate_agents.graph.config import Config
     from coordinate_agents.graph.events import Event
     from coordinate_agents.graph.model import SubtaskId
-    from coordinate_agents.graph.ports import Agents, Clock, Progress, Screen, Sessions, Terminal, Worktrees
+    from coordinate_agents.graph.ports import Agents, Clock, LiveView, Progress, Screen, Sessions, Terminal, Worktrees
     from coordinate_agents.graph.snapshot import Snapshot
     from coordinate_agents.graph.store.store import Store
 
@@ -55,6 +55,7 @@ class Runtime:
         self.clock = clock
         self.progress: Progress = SilentProgress()
         self.terminal: Terminal | None = None
+        self.live_view: LiveView | None = None
         # Who asks, for the records of decisions and requests: the user at a command line, or an MCP client by name.
         self.who = "user"
         # The commit of a branch by its full name; None when it is not known without git.

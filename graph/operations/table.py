@@ -191,6 +191,13 @@ VERBS: Final[tuple[Verb, ...]] = (
         is_quick=True,
     ),
     Verb(
+        "graph-watch",
+        "a live view with keys to attach, answer, tell, stop and look; leaving it ends nothing",
+        "read",
+        (GRAPH,),
+        group="look",
+    ),
+    Verb(
         "graph-dispatch",
         "start one ready subtask and return",
         "write",
