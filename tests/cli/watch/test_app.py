@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from world import EVENT_LIMIT_S, World
+from world import World
 
 from coordinate_agents.cli.invocation import Invocation
 from coordinate_agents.cli.watch.app import WatchApp
@@ -17,6 +17,8 @@ from coordinate_agents.cli.wiring import open_runtime
 from coordinate_agents.graph.operations.table import verb_named
 from coordinate_agents.graph.runtime import Runtime
 
+# Each key starts a process, on a machine that does other things, too.
+SEEN_LIMIT_S = 60.0
 BODY = """
 case $S in
   ask) printf 'Allow this? [y/N] '; read -r a; [ "$a" = y ] || exit 1 ;;
@@ -76,7 +78,7 @@ class Eyes:
         await self.until(lambda: isinstance(self.app.screen, kind), lambda: f"{kind} instead of {self.app.screen}")
 
     async def until(self, condition: Callable[[], bool], what: Callable[[], str]) -> None:
-        end = asyncio.get_running_loop().time() + EVENT_LIMIT_S
+        end = asyncio.get_running_loop().time() + SEEN_LIMIT_S
         while not condition():
             assert asyncio.get_running_loop().time() < end, f"not seen: {what()}"
             await self.pilot.pause(0.05)
