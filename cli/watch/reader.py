@@ -1,9 +1,9 @@
 """Reads the record again when it changed, in a thread of its own, and tells what it found.
 
 Nothing is polled at a high rate: the size and time of two files are looked at five times a second (`Watch`), the lease
-once a second, since a driver's death changes no file; the record is read only when one of them changed. While nobody
-drives the graph and something of it lives, that is looked at every few seconds, and what ended is verified by
-graph-recover. A record that cannot be read (busy, gone, of a newer version) is said and tried again.
+once a second, since a driver's death changes no file; the record is read when one of them changed, and every ten
+seconds. While nobody drives the graph and something of it lives, that is looked at every few seconds, and what ended
+is verified by graph-recover. A record that cannot be read (busy, gone, of a newer version) is said and tried again.
 """
 
 import threading
@@ -25,6 +25,8 @@ from coordinate_agents.graph.store.store import Store
 from coordinate_agents.graph.view import status_of_rows
 
 LOOK_S: Final = 1.0
+# Should a change ever be missed, it is late and not lost.
+_READ_S: Final = 10.0
 # A look at what lives asks every host of the graph.
 UNDRIVEN_LOOK_S: Final = 5.0
 MAX_EVENTS: Final = 40
@@ -105,6 +107,7 @@ class Looking:
         self._last = Look()
         self._driver: Holder | None = None
         self._driven_at = self._lives_at = time.monotonic()
+        self._read_at = 0.0
         self._lives_now = self._is_quiet = False
         self._cursor: int | None = None
         self._events: deque[Told] = deque(maxlen=MAX_EVENTS)
@@ -115,9 +118,11 @@ class Looking:
         try:
             # The lease first, as in graph-status.
             driver = holder(self._runtime.state_dir, self._graph)
-            if changed or last.problem or last.status is None or driver != self._driver:
+            is_new = changed or last.problem or last.status is None or driver != self._driver
+            if is_new or time.monotonic() - self._read_at >= _READ_S:
                 self._last = self._read(driver)
-                self._is_quiet = False
+                self._read_at = time.monotonic()
+                self._is_quiet = self._is_quiet and not is_new
             self._driver = driver
             self._last = self._last._replace(lives=self._lives(driver))
         except GraphError as error:
