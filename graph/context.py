@@ -17,6 +17,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from coordinate_agents.graph.agents import agent_for
+from coordinate_agents.graph.bell import Bell
 from coordinate_agents.graph.config import Config
 from coordinate_agents.graph.events import Event
 from coordinate_agents.graph.model import GraphId, SubtaskId, Task, TaskGraph, slug
@@ -68,6 +69,9 @@ class Context:
         lambda key, needs, subtask: nullcontext()
     )
     next_change: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
+    # Wakes those who wait for the next change.
+    notify: Callable[[], None] = lambda: None
+    is_leaving: Callable[[], bool] = lambda: False
     on_input: Literal["wait", "fail"] = "wait"
     hold_starts: Callable[[], str] = lambda: ""
     # Told of every event once it is stored; quick, and never raises.
@@ -78,31 +82,24 @@ class Context:
     read_config: Callable[[str], Config] | None = None
     kept_tips_blob: str | None = None
     resolved: dict[str, ResolvedAgent] = field(default_factory=dict)
-    holds: dict[SubtaskId, anyio.Event] = field(default_factory=dict)
-    # Set when somebody outside asks to be looked at; another one takes its place then.
-    nudged: anyio.Event = field(default_factory=anyio.Event)
+    # Subtasks in whose terminal somebody types (`holding`).
+    holds: set[SubtaskId] = field(default_factory=set)
+    # Rings when somebody outside asks to be looked at, such as after a submission.
+    nudged: Bell = field(default_factory=Bell)
 
     async def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Run a blocking function in a worker thread. Waits for it even when cancelled: git calls are bounded."""
         return await anyio.to_thread.run_sync(lambda: function(*args, **kwargs), limiter=self.git)
 
-    def nudge(self) -> None:
-        """Let everybody look who waits for something that comes from outside, such as a submission."""
-        self.nudged.set()
-        self.nudged = anyio.Event()
-
     async def until_released(self, subtask: SubtaskId) -> None:
         """Wait until nobody holds the subtask: no terminal (`holding`), and no person by a recorded hold.
 
-        Then until it has a slot again: it gave its own to others.
+        Then until it has a slot again: it gave its own to others. Raises: Leaving.
         """
-        while True:
-            if (released := self.holds.get(subtask)) is not None:
-                await released.wait()
-            elif self.run(subtask).is_held or self.run(subtask).phase == "held":
-                await self.next_change()
-            else:
-                return
+        while subtask in self.holds or self.run(subtask).is_held or self.run(subtask).phase == "held":
+            if self.is_leaving():
+                raise Leaving
+            await self.next_change()
 
     def run(self, subtask: SubtaskId) -> TaskRun:
         return self.snapshot.runs[subtask]

@@ -16,6 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from coordinate_agents.graph import machine, recovery
+from coordinate_agents.graph.bell import Bell
 from coordinate_agents.graph.config import Config
 from coordinate_agents.graph.context import Context, Leaving, checks_at_a_time
 from coordinate_agents.graph.effects import AwaitRetry, AwaitTurn, CheckIntegration, Effect, ExplainExit, Verify
@@ -95,13 +96,15 @@ class Engine:
         self._has_integrated = False
         self._is_undone = False
         self._kept_open = 0
-        self._changed = anyio.Event()
-        self._happened = anyio.Event()
+        self._changed = Bell()
+        self._happened = Bell()
         self._group: TaskGroup | None = None
         self._found_ended: set[SubtaskId] = set()
         context.record = self.apply
         context.tokens = self.tokens
-        context.next_change = self._next_change
+        context.next_change = self._changed.wait
+        context.notify = self._changed.ring
+        context.is_leaving = lambda: self._is_leaving
 
     async def run(self, begin: Callable[["Engine"], Awaitable[None]]) -> None:
         """Drive to the end. `begin` records and starts what recovery decided. Raises what a broken store raises."""
@@ -114,7 +117,7 @@ class Engine:
                 self._plan()
                 self._integrate_when_done()
                 while (self._scopes or self._kept_open) and not self._is_leaving:
-                    await self._next_change()
+                    await self._changed.wait()
                 if self._is_leaving:
                     await self._finish_steps()
                 group.cancel_scope.cancel()
@@ -124,8 +127,8 @@ class Engine:
     def leave(self) -> None:
         """Start nothing more; let `run` return soon, with agents left running in their hosts."""
         self._is_leaving = True
-        self._happened.set()
-        self._notify()
+        self._happened.ring()
+        self._changed.ring()
 
     def drain(self) -> None:
         """Start nothing new; what runs is driven to its end."""
@@ -139,7 +142,7 @@ class Engine:
             yield
         finally:
             self._kept_open -= 1
-            self._notify()
+            self._changed.ring()
 
     def is_at_work(self, subtask: SubtaskId) -> bool:
         """Whether a step of the subtask is being carried out in this drive."""
@@ -150,7 +153,7 @@ class Engine:
         while effects := [each for each in self._scopes.values() if getattr(each[0], "subtask", None) == subtask]:
             for _, scope in effects:
                 scope.cancel()
-            await self._next_change()
+            await self._changed.wait()
 
     def apply(self, event: Event, *, results: Sequence[RequestResult] = ()) -> None:
         """Fold, append, start effects, plan. Raises: GraphError (STALE_CLAIM ends the drive)."""
@@ -185,11 +188,10 @@ class Engine:
                 self.leave()
         for effect in effects:
             self.start(effect)
-        self._happened.set()
-        self._happened = anyio.Event()
+        self._happened.ring()
         if has_moved:
             self._plan()
-            self._notify()  # tokens may be free
+            self._changed.ring()  # tokens may be free
 
     def amend(
         self,
@@ -225,10 +227,9 @@ class Engine:
         self._has_integrated = False
         self._planner.rebuild()
         context.progress.event(context.snapshot, event, now)
-        self._happened.set()
-        self._happened = anyio.Event()
+        self._happened.ring()
         self._plan()
-        self._notify()
+        self._changed.ring()
 
     @property
     def until(self) -> SubtaskId | None:
@@ -243,13 +244,13 @@ class Engine:
         """
         while not self._planner.hold(key, needs, subtask=subtask):
             self._plan()
-            await self._next_change()
+            await self._changed.wait()
         try:
             yield
         finally:
             self._planner.give_back(key)
             self._plan()
-            self._notify()
+            self._changed.ring()
 
     def start(self, effect: Effect) -> None:
         """Begin an effect; its outcome is applied when it ends. A leaving driver begins nothing: the next one does."""
@@ -298,7 +299,7 @@ class Engine:
             self._resume_found(outcome)
         self._scopes.pop(key, None)
         self._integrate_when_done()
-        self._notify()
+        self._changed.ring()
 
     def found_undone(self) -> None:
         """The integration's branch or worktree is not as recorded any more: it is made again when one was asked for."""
@@ -321,21 +322,13 @@ class Engine:
         """Wait until any event was applied."""
         await self._happened.wait()
 
-    async def _next_change(self) -> None:
-        await self._changed.wait()
-
-    def _notify(self) -> None:
-        """Wake everybody who waits for a change; who waits from now on waits for the next one."""
-        self._changed.set()
-        self._changed = anyio.Event()
-
     async def _finish_steps(self) -> None:
         for effect, scope in list(self._scopes.values()):
             if isinstance(effect, _CANCELLABLE):
                 scope.cancel()
         with anyio.move_on_after(LEAVE_BOUND_S):
             while self._scopes or self._kept_open:
-                await self._next_change()
+                await self._changed.wait()
 
     def _append(
         self, folded: Sequence[tuple[Event, TaskRun | GraphSummary]], now: float, results: Sequence[RequestResult]

@@ -39,7 +39,7 @@ class Holds:
         if run is None or run.state != "running" or run.session is None:
             return f"subtask {subtask} has no Session that runs"
         if subtask not in self._context.holds:
-            self._context.holds[subtask] = anyio.Event()
+            self._context.holds.add(subtask)
             self._look_now[subtask] = anyio.Event()
             self._group.start_soon(self._hold, subtask, SessionId(run.session), announced)
         return None
@@ -58,7 +58,8 @@ class Holds:
             await self._until_detached(subtask, session, announced=announced)
         finally:
             del self._look_now[subtask]
-            context.holds.pop(subtask).set()
+            context.holds.discard(subtask)
+            context.notify()
         run = context.run(subtask)
         if run.state != "running" or run.phase != "held" or run.is_held:
             return

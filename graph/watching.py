@@ -228,7 +228,7 @@ class Watch:
         last, printed_at, clock = -1, 0.0, self._context.clock
         while self.cause is None:
             # Before the look: a nudge after it is not missed.
-            nudged = self._context.nudged
+            nudged = self._context.nudged.next
             tail = await sessions.read(self._session, max_bytes=_TAIL_BYTES, form="raw")
             is_quiet = clock.monotonic() - printed_at >= agents.idle_s(agent)
             if self._phase == "held":

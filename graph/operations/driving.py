@@ -89,7 +89,7 @@ async def _drive(runtime: Runtime, graph_id: str, lease: Lease, request: DriveRe
     context.told = notifier.event
     runtime.progress.begin(context.snapshot)
     ending: Ending = "ended"
-    with RequestInbox(runtime.store, lease, on_nudge=context.nudge) as inbox:
+    with RequestInbox(runtime.store, lease, on_nudge=context.nudged.ring) as inbox:
         ending = await _run(engine, inbox, request, notifier)
     if request.begin is not None:
         return context.snapshot, ending
