@@ -160,7 +160,10 @@ def _commit_facts(task: Task, examination: Examination, base: str, reviewed: str
         head = short(examination.head or "")
         return (failed(2, "commit", f"the result {head} is no new work: it is already in {where}"),)
     if not examination.tree_differs and task.expect == "commit":
-        return (failed(2, "commit", f"{count} without any change: the files are those of the start commit"),)
+        told = "; ".join(
+            [f"{count} without any change: the files are those of the start commit", *_elsewhere(examination)]
+        )
+        return (failed(2, "commit", told),)
     if reviewed is not None and examination.head == reviewed and task.expect == "commit":
         return (failed(2, "commit", f"no new commit since a review of {short(reviewed)} asked for changes"),)
     return (Fact(2, "commit", "ok", f"{count} on {short(base)}"),)
@@ -174,9 +177,24 @@ def _no_commit(task: Task, examination: Examination) -> Fact:
     if examination.stray_commits:
         newest = short(examination.stray_commits[0])
         parts.append(f"{counted(len(examination.stray_commits), 'commit')} elsewhere, newest {newest}")
+    parts += _elsewhere(examination)
     if examination.lock is not None:
         parts.append(_lock(examination))
     return failed(2, "commit", "; ".join(parts))
+
+
+def _elsewhere(examination: Examination) -> list[str]:
+    """Where the work may have gone: the user's checkout, if HEAD moved there meanwhile. By whom is not known."""
+    if examination.moved_root is None:
+        return []
+    (was, was_at), (now, now_at) = examination.moved_root
+    if was == now:
+        return [f"meanwhile {_of_root(now)} of your checkout went from {short(was_at)} to {short(now_at)}"]
+    return [f"meanwhile your checkout went from {_of_root(was)} ({short(was_at)}) to {_of_root(now)} ({short(now_at)})"]
+
+
+def _of_root(ref: str) -> str:
+    return visible(ref.removeprefix("refs/heads/"), limit=NAME_LIMIT) if ref else "a detached HEAD"
 
 
 def _clean_fact(task: Task, examination: Examination, base: str) -> Fact:
@@ -231,8 +249,9 @@ def _shared_facts(examination: Examination, shared: SharedFacts) -> tuple[Fact, 
         names = listed(shared.dangerous, first=PATHS_NAMED)
         text = f"shared git state that can run code changed: {names}"
         facts.append(Fact(5, "shared", "warning", line(text), "SHARED_STATE_CHANGED"))
-    if shared.notes:
-        facts.append(Fact(5, "shared", "noted", line(listed(shared.notes, first=PATHS_NAMED))))
+    notes = (*_elsewhere(examination), *shared.notes)
+    if notes:
+        facts.append(Fact(5, "shared", "noted", line(listed(notes, first=PATHS_NAMED))))
     return tuple(facts) or (Fact(5, "shared", "ok", "shared git state as it was"),)
 
 

@@ -8,7 +8,7 @@ from coordinate_agents.worktrees.model import RefSnapshot
 
 def put_refs(blobs: Blobs, refs: RefSnapshot) -> str:
     """Store the snapshot; its digest. Equal snapshots have one."""
-    text = json.dumps({"refs": dict(refs.refs), "stashes": refs.stashes}, sort_keys=True)
+    text = json.dumps({"refs": dict(refs.refs), "stashes": refs.stashes, "checkout": refs.head}, sort_keys=True)
     return blobs.put(text.encode("utf-8", "surrogateescape"))
 
 
@@ -17,4 +17,4 @@ def load_refs(blobs: Blobs, digest: str | None) -> RefSnapshot:
     if digest is None:
         return RefSnapshot()
     raw = json.loads(blobs.get(digest).decode("utf-8", "surrogateescape"))
-    return RefSnapshot(refs=raw["refs"], stashes=tuple(raw["stashes"]))
+    return RefSnapshot(refs=raw["refs"], stashes=tuple(raw["stashes"]), head=raw.get("checkout", ""))

@@ -14,6 +14,7 @@ from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import BRANCH_PREFIX, INTEGRATION_SLUG, PIN_PREFIX, CommitId, RefSnapshot
 from coordinate_agents.worktrees.ownership import read_record
 from coordinate_agents.worktrees.reffiles import read_refs
+from coordinate_agents.worktrees.refs import root_head
 
 MAX_NAMED: Final = 8
 MAX_STRAYS: Final = 100
@@ -92,6 +93,17 @@ def moved_onto(judge: Judge, history: History, before: RefSnapshot) -> tuple[str
     listed = judge.git("rev-list", "--parents", "--ignore-missing", "--stdin", stdin=_lines(asked)).lines()
     parents = {line.split(" ")[0]: tuple(line.split(" ")[1:]) for line in listed}
     return tuple(sorted(name for name, oid in moved.items() if _reaches(parents, oid, own)))
+
+
+def moved_root(judge: Judge, before: RefSnapshot) -> tuple[tuple[str, str], tuple[str, str]] | None:
+    """HEAD of the user's checkout at the snapshot and now, each as `root_head` says it; None when it is the same."""
+    is_detached = not before.head.startswith("refs/")
+    commit = before.head if is_detached else before.refs.get(before.head, "")
+    if not commit:
+        return None
+    was = ("" if is_detached else before.head, commit)
+    now = root_head(judge.facts)
+    return None if was == now else (was, now)
 
 
 def strays(

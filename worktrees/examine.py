@@ -14,6 +14,7 @@ from coordinate_agents.worktrees import untouched
 from coordinate_agents.worktrees.contained import (
     containing,
     moved_onto,
+    moved_root,
     sibling_refs,
     still_named,
     strays,
@@ -82,6 +83,7 @@ def _examine(judge: Judge, request: ExamineRequest, position: Position, head: Co
         subject=first.subject if first is not None else "",
         contained_in=_contained_in(judge, request, head, siblings=siblings, has_base=has_base),
         moved_user_refs=moved_onto(judge, history, request.attempt_refs),
+        moved_root=moved_root(judge, request.attempt_refs),
         dirty=_shown(dirty, request.dirty_limit),
         dirty_count=len(dirty),
         ignored_by_agent=hidden,

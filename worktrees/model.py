@@ -145,10 +145,14 @@ SharedState = Mapping[str, str]
 
 @value_class
 class RefSnapshot:
-    """Every ref (full name to object id, without Runtime refs) and stash entry at one moment."""
+    """Every ref (full name to object id, without Runtime refs) and stash entry at one moment.
+
+    `head`: where HEAD of the user's checkout is, a full ref name or the hash of a detached one; empty: not known.
+    """
 
     refs: Mapping[str, CommitId] = field(default_factory=dict)
     stashes: tuple[CommitId, ...] = ()
+    head: str = ""
 
 
 @value_class
@@ -180,6 +184,8 @@ class Examination:
     operation: "merge", "rebase", "cherry-pick", "revert", "bisect" or None.
     contained_in: names of refs of the start snapshot, sibling branches or pins that already contain head.
     moved_user_refs: refs that existed at the attempt's start, moved since, and now contain a commit of base..head.
+    moved_root: where HEAD of the user's checkout was at the attempt's start and is now, as (full ref name or empty,
+    commit or empty); None when that is the same, or not known.
     dirty: against head, at most `dirty_limit`, with `dirty_count` the whole number.
     ignored_by_agent: paths that are ignored only by rules that the base did not have; they count as untracked and are
     also in `dirty`.
@@ -199,6 +205,7 @@ class Examination:
     subject: str = ""
     contained_in: tuple[str, ...] = ()
     moved_user_refs: tuple[str, ...] = ()
+    moved_root: tuple[tuple[str, str], tuple[str, str]] | None = None
     dirty: tuple[DirtyPath, ...] = ()
     dirty_count: int = 0
     ignored_by_agent: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from coordinate_agents.worktrees import reffiles
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.files import read_regular
 from coordinate_agents.worktrees.judge import Judge
-from coordinate_agents.worktrees.model import BRANCH_PREFIX, PIN_PREFIX, CommitId, RefSnapshot
+from coordinate_agents.worktrees.model import BRANCH_PREFIX, PIN_PREFIX, CommitId, RefSnapshot, RepositoryFacts
 from coordinate_agents.worktrees.values import value_class
 
 # Tips of user refs are pinned under this name, which no subtask can have (a slug never begins with "+").
@@ -33,14 +33,22 @@ class RefChange:
 
 
 def snapshot(judge: Judge) -> RefSnapshot:
-    """Every ref that is not the Runtime's, and every stash entry, newest first. A git call only for odd refs."""
+    """Every ref that is not the Runtime's, every stash entry, newest first, and HEAD. A git call only for odd refs."""
+    name, commit = root_head(judge.facts)
+    head, stashes = name or commit, stash_entries(judge.facts.common_dir)
     found = reffiles.read_all(Path(judge.facts.common_dir), without=(BRANCH_PREFIX, PIN_PREFIX))
     if found is not None:
-        return RefSnapshot(found, stash_entries(judge.facts.common_dir))
+        return RefSnapshot(found, stashes, head)
     result = judge.user_git("for-each-ref", "--format=%(objectname) %(refname)")
     pairs = (line.split(" ", 1) for line in result.lines())
     refs = {name: oid for oid, name in pairs if not is_runtime_ref(name)}
-    return RefSnapshot(refs, stash_entries(judge.facts.common_dir))
+    return RefSnapshot(refs, stashes, head)
+
+
+def root_head(facts: RepositoryFacts) -> tuple[str, CommitId]:
+    """The ref that HEAD of the user's checkout is on (empty: detached), and its commit (empty: none yet)."""
+    found = reffiles.read_head(Path(facts.git_dir), Path(facts.common_dir))
+    return ("", "") if found is None else (found.ref or "", found.commit or "")
 
 
 def stash_entries(common_dir: str) -> tuple[CommitId, ...]:

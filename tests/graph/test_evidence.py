@@ -23,6 +23,7 @@ from coordinate_agents.worktrees.model import ChangedPath, DirtyPath, Examinatio
 BASE = "b" * 40
 HEAD = "c" * 40
 OTHER = "d" * 40
+B, D = BASE[:12], OTHER[:12]
 BRANCH = "coordinate-agents/g/api"
 TASK = Task(id=SubtaskId("api"), title="api")
 GOOD = Examination(
@@ -294,6 +295,24 @@ def test_planted_configuration_warns_and_an_ordinary_change_is_noted() -> None: 
         ),
         Fact(5, "shared", "noted", "branch x was made"),
     )
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "told"),
+    [
+        ("refs/heads/main", "refs/heads/hijack\x1b[2J", f"your checkout went from main ({B}) to hijack\\x1b[2J ({D})"),
+        ("refs/heads/main", "refs/heads/main", f"main of your checkout went from {B} to {D}"),
+        ("", "refs/heads/main", f"your checkout went from a detached HEAD ({B}) to main ({D})"),
+    ],
+)
+def test_checkout_that_moved_meanwhile_is_told_where_no_work_was_found_and_else_noted(
+    was: str, now: str, told: str
+) -> None:
+    """EV-11: whose doing it was is not known, so it fails nobody."""
+    moved = {"moved_root": ((was, BASE), (now, OTHER))}
+    assert failures(look(replace(NOTHING, **moved))) == [(2, f"no commit; meanwhile {told}")]
+    facts = look(replace(GOOD, **moved))
+    assert (failures(facts), facts[4]) == ([], Fact(5, "shared", "noted", f"meanwhile {told}"))
 
 
 @pytest.mark.parametrize(("policy", "outcome"), [("observe", "noted"), ("warn", "warning"), ("strict", "failed")])

@@ -69,7 +69,13 @@ git commit -q --allow-empty -m 'implements f'
     world.configure({"one": (world.agent(body),)})
     done = world.run("graph-run", world.graph("subtasks: [{id: a, spec: x}]\n"), "--json")
     assert done.code == 4, str(done)
-    assert done.data["subtasks"][0]["state"] == "FAILED"
+    base = git(world.root, "rev-parse", "--short=12", "HEAD")
+    failed = done.data["subtasks"][0]
+    assert (failed["state"], failed["failure"]["message"]) == (
+        "FAILED",
+        "1 commit without any change: the files are those of the start commit;"
+        f" meanwhile your checkout went from main ({base}) to hijack ({base})",
+    )
     # What the agent did there is reported or left, never set back: it may be the user's.
     assert (world.root / "README.md").read_text().endswith("leak\n")
     assert git(world.root, "branch", "--show-current") == "hijack"

@@ -242,6 +242,8 @@ def test_work_in_the_users_checkout_leaves_the_worktree_empty(bench: Bench) -> N
     seen = bench.examine(worktree)
 
     assert (seen.commit_count, seen.tree_differs, seen.dirty_count) == (1, False, 0)
+    root = git(bench.repo, "rev-parse", "HEAD")
+    assert seen.moved_root == (("refs/heads/main", root), ("refs/heads/hijack", root))
     assert git(bench.repo, "status", "--porcelain") == "M f"  # nothing was reset
 
 

@@ -30,6 +30,7 @@ def test_snapshot_holds_user_refs_and_stash_entries_but_no_runtime_refs(repo: Pa
     assert trees.refs() == RefSnapshot(
         {"refs/heads/main": first, "refs/tags/v1": head(repo, "v1"), "refs/stash": head(repo, "stash@{0}")},
         (head(repo, "stash@{0}"), head(repo, "stash@{1}")),
+        "refs/heads/main",
     )
 
 
