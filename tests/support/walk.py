@@ -1,7 +1,7 @@
 """A random walk over the verbs, with agents of random moods and random deaths; after each step the promises hold.
 
 `Walk(world, seed)` draws everything from the seed. What agents do is real: each takes its mood from a file, makes
-commits, leaves files, detaches, amends, fails, tries to approve itself. What dies is real: the driver, a host, an
+commits, leaves files, detaches, amends, fails, asks, tries to approve itself. What dies is real: the driver, a host, an
 agent, any verb at a named point. `step` does one thing and looks (walk_promises.py); `finish` lets well-behaved agents
 come to the whole end. Everything that was done is in `told`.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import psutil
+from walk_around import Around
 from walk_promises import Promises
 from walk_verbs import SUBTASKS, Verbs
 from world import PROGRAM, World, git, until
@@ -44,7 +45,8 @@ case $mood in
 good)
     git symbolic-ref HEAD "refs/heads/$COORDINATE_AGENTS_BRANCH"
     git merge-base --is-ancestor "$COORDINATE_AGENTS_BASE" HEAD || git reset -q --soft "$COORDINATE_AGENTS_BASE"
-    rm -f broken; echo "$S" >"f-$S"; commit ;;
+    rm -f broken; echo "$S" >"f-$S"
+    git add -A; git commit -q --allow-empty -m "$mood $S"; note ;; # also where a review asked for more
 leaves) echo "$S" >"f-$S" ;;
 untracked) echo "$S" >"f-$S"; commit; echo more >"more-$S" ;;
 broken) echo "$S" >"f-$S"; touch broken; commit ;;
@@ -52,6 +54,9 @@ fails) echo half >"half-$S"; exit 7 ;;
 nothing) ;;
 amends) echo one >"f-$S"; commit; echo two >"f-$S"; git add -A; git commit -q --amend -m again; note ;;
 detaches) git checkout -q --detach; echo "$S" >"f-$S"; commit ;;
+asks)
+    printf 'Do you want to proceed? [y/N] '; read -r answer
+    case $answer in y*) echo "$S" >"f-$S"; commit ;; *) exit 7 ;; esac ;;
 slow) echo "$S" >"f-$S"; commit; sleep 0.7; echo later >>"f-$S"; commit ;;
 clashes) echo "$S" >same; echo "$S" >"f-$S"; commit ;;
 approves)
@@ -108,6 +113,7 @@ class Walk:
         assert created.code == 0, str(created)
         self._promises = Promises(world, self.told)
         self._verbs = Verbs(world, self._chance, self.told, self._plan, self._promises)
+        self._around = Around(world, self._chance, self.told, self._plan, self._promises, self._verbs, self._begin)
         self._steps = (
             (self._run, 5),
             (self._run_and_kill, 3),
@@ -117,6 +123,7 @@ class Walk:
             (self._run_twice, 1),
             (self._look, 2),
             *self._verbs.steps,
+            *self._around.steps,
         )
 
     def step(self) -> None:
@@ -169,7 +176,8 @@ class Walk:
     def _run_twice(self) -> None:
         """Two that would drive: one of them does, the other says who does."""
         run = self._begin()
-        self._verbs.say(*self._words())
+        # Either may take over from the other, which is then ended.
+        self._verbs.say(*self._words(), may_be_ended=True)
         self._await_end(run)
 
     def _run_and_kill(self) -> None:

@@ -10,7 +10,8 @@ from world import World, git
 from coordinate_agents.cli.render_status import status as render_status
 
 # A decision of a person is all that is left, or the graph is driven and goes on by itself.
-_AT_REST: Final = ("APPROVED", "CHANGES_REQUESTED", "INTEGRATED", "RUNNING")
+_AT_REST: Final = ("APPROVED", "RUNNING")
+_DELIVERED: Final = "refs/heads/out-"
 
 
 class Promises:
@@ -20,13 +21,22 @@ class Promises:
         self._world, self._told = world, told
         self.commits = world.place / "commits"
         self.commits.touch()
-        self._user_state = world.user_state()
+        self.see_user()
         self._seen: set[str] = set()
+
+    def see_user(self) -> None:
+        """What is the user's is as it should be now."""
+        self._user_state = self._user()
+
+    def _user(self) -> dict[str, str]:
+        """Without the branches to which something was delivered."""
+        state = self._world.user_state()
+        return {topic: told for topic, told in state.items() if not topic.startswith(_DELIVERED)}
 
     def check(self) -> None:
         """What holds whatever happened; some agent may still be at work."""
         world, told = self._world, "; ".join(self._told)
-        assert world.user_state() == self._user_state, told
+        assert self._user() == self._user_state, told
         assert [line for line in world.log_lines() if line[0] in ("overlap", "approved")] == [], told
         self.require_commits(by="--reflog")
         listed = world.run("graph-list", "--json")

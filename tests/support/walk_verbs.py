@@ -28,6 +28,8 @@ _OWN_POINTS: Final = {
     "graph-accept": ("verify.", "check.", "commit.", "pin."),
     "graph-resume": ("reuse.", "worktree.cleared", "remove.", "removal.", "tree.", "session.", "host."),
     "graph-run": tuple(point for point in POINTS if not point.startswith(("undo.", "forget."))),
+    "graph-amend": ("store.document.", "blob."),
+    "graph-deliver": ("deliver.",),
     "graph-dispatch": ("session.", "tree.", "host.", "base.", "server.", "turn.", "fold."),
 }
 _ANY_POINTS: Final = ("store.append.", "lease.", "request.", "blob.")
@@ -57,7 +59,7 @@ class Verbs:
             (self._edit, 1),
         )
 
-    def say(self, *words: str | Path, point: str = "") -> Done:
+    def say(self, *words: str | Path, point: str = "", may_be_ended: bool = False) -> Done:
         """One call that answers, or dies at the point. Every refusal says what to do next, and none is a bug."""
         self._told.append(" ".join(str(word) for word in words if word != "plan") + (f" †{point}" if point else ""))
         before = self._promises.unsaved()
@@ -69,7 +71,8 @@ class Verbs:
             self._world.environment.pop(CRASH_VARIABLE, None)
         self._told[-1] += f" → {done.code}"
         told = f"{'; '.join(self._told)}\n{done}"
-        assert done.code >= 0 or (point and done.code == -signal.SIGKILL), told
+        expected = {-signal.SIGKILL} if point else {-signal.SIGTERM} if may_be_ended else set()
+        assert done.code >= 0 or done.code in expected, told
         assert "A bug of ours" not in done.err and "Traceback" not in done.err, told
         assert done.code in (0, 4, 5) or done.code < 0 or "Next:" in done.err or done.out, told
         if not self._promises.agents():
@@ -83,7 +86,7 @@ class Verbs:
         drawn = self._chance.choice(own if self._chance.random() < 0.7 else shared)
         return f"{drawn}:{self._chance.choice((1, 1, 1, 2, 3))}"
 
-    def _do(self, verb: str, *words: str) -> Done:
+    def do(self, verb: str, *words: str) -> Done:
         """Says it, perhaps with a death on the way; after a death sometimes again."""
         if self._chance.random() < 0.3:
             died = self.say(verb, "plan", *words, point=self.point(verb))
@@ -94,20 +97,20 @@ class Verbs:
     def _some(self) -> str:
         return self._chance.choice(SUBTASKS)
 
-    def _sometimes(self, *words: str, chance: float = 0.4) -> tuple[str, ...]:
+    def sometimes(self, *words: str, chance: float = 0.4) -> tuple[str, ...]:
         return words if self._chance.random() < chance else ()
 
     def _stop(self) -> None:
-        self._do("graph-stop", *self._sometimes(self._some()))
+        self.do("graph-stop", *self.sometimes(self._some()))
 
     def _integrate(self) -> None:
-        done = self._do("graph-integrate")
+        done = self.do("graph-integrate")
         if done.code == 5:
-            self._do("graph-integrate", self._chance.choice(("--abort", "--continue")))
+            self.do("graph-integrate", self._chance.choice(("--abort", "--continue")))
 
     def _clean_up(self) -> None:
         options = [word for word in ("--early", "--branches", "--all") if self._chance.random() < 0.5]
-        self._do("graph-cleanup", *options)
+        self.do("graph-cleanup", *options)
 
     def _discard(self) -> None:
         self.discard(self._some())
@@ -117,43 +120,49 @@ class Verbs:
         shown = self.say("graph-cleanup", "plan", "--discard", subtask, "--json")
         tokens = [item.get("token") for item in shown.data["items"]] if shown.code == 0 else []
         for token in filter(None, tokens):
-            self._do("graph-cleanup", "--discard", subtask, "--confirm", str(token))
+            self.do("graph-cleanup", "--discard", subtask, "--confirm", str(token))
             if self._chance.random() < 0.5:
-                self._do("graph-undo", subtask)
+                self.do("graph-undo", subtask)
 
     def _undo(self) -> None:
-        self._do("graph-undo", *self._sometimes(self._some()))
+        self.do("graph-undo", *self.sometimes(self._some()))
 
     def _resume(self) -> None:
         options = [
-            *self._sometimes("--redo"),
-            *self._sometimes("--say", "Do it again, better."),
-            *self._sometimes("--from", self._chance.choice(("branch", "base"))),
-            *self._sometimes("--agent", "two"),
-            *self._sometimes("--run"),
+            *self.sometimes("--redo"),
+            *self.sometimes("--say", "Do it again, better."),
+            *self.sometimes("--from", self._chance.choice(("branch", "base"))),
+            *self.sometimes("--agent", "two"),
+            *self.sometimes("--run"),
         ]
-        self._do("graph-resume", *self._sometimes(self._some(), chance=0.7), *options)
+        self.do("graph-resume", *self.sometimes(self._some(), chance=0.7), *options)
 
     def _check(self) -> None:
-        self._do("graph-check", self._some())
+        self.do("graph-check", self._some())
 
     def _accept(self) -> None:
         broken = [item["id"] for item in self._subtasks() if (item["failure"] or {}).get("check")]
-        self._do("graph-accept", self._chance.choice(broken or SUBTASKS), "--reason", "known", "--waive", "whole")
+        self.do("graph-accept", self._chance.choice(broken or SUBTASKS), "--reason", "known", "--waive", "whole")
 
     def _recover(self) -> None:
-        self._do("graph-recover", *self._sometimes(self._some()))
+        self.do("graph-recover", *self.sometimes(self._some()))
 
     def _dispatch(self) -> None:
         ready = [item["id"] for item in self._subtasks() if item["state"] == "READY"]
-        self._do("graph-dispatch", self._chance.choice(ready or SUBTASKS))
+        self.do("graph-dispatch", self._chance.choice(ready or SUBTASKS))
 
     def _hold(self) -> None:
-        self._do("graph-hold", self._some())
+        self.do("graph-hold", self._some())
 
     def _release(self) -> None:
         held = [item["id"] for item in self._subtasks() if item["held"]]
-        self._do("graph-release", self._chance.choice(held or SUBTASKS))
+        self.do("graph-release", self._chance.choice(held or SUBTASKS))
+
+    def accept_shared(self) -> None:
+        """Accept the change of shared git state that is shown, if there is one."""
+        fingerprint = self._world.run("graph-inspect", "plan", "--json").data["sharedFingerprint"]
+        if fingerprint:
+            self.do("graph-resume", "--accept-shared", fingerprint)
 
     def let_go(self) -> None:
         """A driver waits for a held subtask that runs, as long as it takes: no walk does."""
@@ -162,20 +171,20 @@ class Verbs:
                 self.say("graph-release", "plan", item["id"])
 
     def _tell(self) -> None:
-        self._do("graph-tell", self._some(), "Think of the others.")
+        self.do("graph-tell", self._some(), "Think of the others.")
 
     def resolve(self) -> None:
         """Open the merge by hand; then leave it, take it back, or merge (staged or committed) and go on."""
         wanted = [item["id"] for item in self._subtasks() if item["conflict"]]
         if not wanted:
             return
-        self._do("graph-resolve", wanted[0])
+        self.do("graph-resolve", wanted[0])
         match self._chance.choice(("leave", "abort", "continue", "continue")):
             case "abort":
-                self._do("graph-resolve", wanted[0], "--abort")
+                self.do("graph-resolve", wanted[0], "--abort")
             case "continue":
                 self.merge_by_hand(wanted[0])
-                self._do("graph-resolve", wanted[0], "--continue")
+                self.do("graph-resolve", wanted[0], "--continue")
 
     def merge_by_hand(self, subtask: str) -> None:
         """What a person does in the worktree of an opened merge."""
@@ -191,12 +200,12 @@ class Verbs:
     def _review(self) -> None:
         match self._chance.choice(("open", "approve", "changes", "changes")):
             case "open":
-                self._do("graph-review")
+                self.do("graph-review")
             case "approve":
-                self._do("graph-review", "--decision", "REVIEW_APPROVED")
+                self.do("graph-review", "--decision", "REVIEW_APPROVED")
             case "changes":
                 words = ("--decision", "CHANGES_REQUESTED", "--feedback", "Say more.")
-                self._do("graph-review", self._some(), *self._sometimes("--and", self._some()), *words)
+                self.do("graph-review", self._some(), *self.sometimes("--and", self._some()), *words)
 
     def _edit(self) -> None:
         """A person writes a file of their own into a subtask's worktree."""
@@ -216,6 +225,8 @@ class Verbs:
         """Decide whatever waits for a person: holds, waived failures, conflicts, merges that were left open."""
         if self._world.status("plan")["graph"]["driver"]:
             self.say("graph-wait", "plan", "--timeout", "60s")
+        if any(item["kind"] == "shared" for item in self._world.status("plan")["attention"]):
+            self.accept_shared()
         for item in self._subtasks():
             if item["held"]:
                 self.say("graph-release", "plan", item["id"])
