@@ -33,7 +33,7 @@ def inspect(data: Mapping[str, Any]) -> list[str]:
     """As graph-inspect of the one subtask, below the Task's state."""
     found = data["task"]
     head = f"{found['id']}: {found['state']}  {cell(found['title'])}"
-    return [cut(head, width()), *render_inspect.inspect(data)]
+    return [cut(head, width()), *render_inspect.inspect({**data, "task": data.get("document")})]
 
 
 def review(data: Mapping[str, Any]) -> list[str]:

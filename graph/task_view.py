@@ -30,7 +30,11 @@ def task_json(row: "GraphRow", run: Mapping[str, Any], status: Mapping[str, Any]
         "subtaskId": shown["id"],
         "title": row.title,
         "state": state,
-        **{key: shown[key] for key in ("phase", "reason", "agent", "attempt")},
+        "phase": shown["phase"],
+        # That it is not started is what its state says.
+        "reason": (shown["reason"] or "").removeprefix("not started").removeprefix("; ") or None,
+        "agent": shown["agent"],
+        "attempt": shown["attempt"],
         "isolation": ISOLATION,
         "revision": graph["revision"],
         "sessionId": session["id"] if session else None,

@@ -85,7 +85,9 @@ def require_subtask(row: "GraphRow", subtask: str) -> None:
 
 
 def require_named(row: "GraphRow", subtask: str | None) -> str:
-    """The subtask of a verb that is about one. Raises: INVALID_USAGE when none was named."""
+    """The subtask of a verb that is about one; a graph's only one need not be named. Raises: INVALID_USAGE."""
+    if subtask is None and len(only := subtask_ids(row)) == 1:
+        return only[0]
     if subtask is None:
         raise GraphError(
             "INVALID_USAGE",

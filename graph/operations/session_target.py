@@ -1,7 +1,8 @@
 """From the word that a session verb was given to the Session that it means, and what is known of its subtask.
 
-The word is a Session's id, or GRAPH/SUBTASK: then the newest living Session of that subtask, else the one of its last
-attempt. Looks only. A word that fits nothing is an error that says where to find what there is.
+The word is a Session's id, or GRAPH/SUBTASK (of a graph of one subtask GRAPH alone): then the newest living Session of
+that subtask, else the one of its last attempt. Looks only. A word that fits nothing is an error that says where to find
+what there is.
 """
 
 import json
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from coordinate_agents.graph.errors import GraphError
-from coordinate_agents.graph.operations.loading import pick_subtask
+from coordinate_agents.graph.operations.loading import pick_subtask, subtask_ids
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.sessions.model import SessionFacts, SessionId
 
@@ -46,7 +47,10 @@ async def find(runtime: Runtime, word: str) -> Target:
                 facts={"taskId": subtask.graph, "subtaskId": subtask.id},
             )
         return Target(facts.record.id, facts, subtask)
-    return target_of(runtime, word, await runtime.sessions.look(SessionId(word)))
+    facts = await runtime.sessions.look(SessionId(word))
+    if facts.liveness == "absent" and (row := runtime.store.graph(word)) and len(only := subtask_ids(row)) == 1:
+        return await find(runtime, f"{word}/{only[0]}")
+    return target_of(runtime, word, facts)
 
 
 def target_of(runtime: Runtime, word: str, facts: SessionFacts) -> Target:

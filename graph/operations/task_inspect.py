@@ -14,7 +14,9 @@ class Request:
 
 
 def execute(runtime: Runtime, request: Request) -> Result:
-    """The data of graph-inspect with `task` beside it. Raises: as `pick_task`."""
+    """`task` beside the data of graph-inspect; what was asked for stands as `document`. Raises: as `pick_task`."""
     row, subtask = pick_task(runtime.store, request.task, instead="graph-inspect")
     found = inspect.execute(runtime, inspect.Request(row.id, subtask, request.part))
-    return Result({"task": task_data(runtime, row.id)["task"], **found.data}, found.exit_code)
+    document = found.data.pop("task", None)
+    told = {"document": document} if document is not None else {}
+    return Result({"task": task_data(runtime, row.id)["task"], **told, **found.data}, found.exit_code)

@@ -7,6 +7,7 @@ from typing import Any
 
 import psutil
 import pytest
+from crashes import CRASH_VARIABLE
 from world import FIXTURES, PROGRAM, Done, World, git, until
 
 pytestmark = pytest.mark.story
@@ -86,6 +87,12 @@ def test_a_task_goes_to_its_agent_and_back_twice_in_the_same_process(world: Worl
     }  # fmt: skip
     assert git(world.root, "show", f"{first['verifiedCommit']}:f") == "turn 1"
 
+    shown = world.run("task-inspect", "job")
+    assert (shown.code, "check test -f f: passed" in shown.out) == (0, True), str(shown)
+    inspected = world.run("task-inspect", "job", "--json").data
+    assert inspected["task"]["verifiedCommit"] == first["verifiedCommit"]
+    assert inspected["document"]["spec"] == "Add a line."
+
     asked = world.run("task-review", "job", "--decision", "CHANGES_REQUESTED", "--feedback", "One more.", "--json")
     assert (task(asked)["state"], asked.data["decided"]["recorded"]) == ("CHANGES_REQUESTED", True)
     assert len(turns(world)) == 1, "a review writes nothing"
@@ -121,7 +128,7 @@ def test_a_dispatch_that_does_not_end_at_once_leaves_a_session_that_is_awaited_a
     assert (waiting["state"], waiting["session"]["state"]) == ("WAITING_IMPLEMENTER", "busy")
     assert waiting["driver"] is not None
     assert "session-inspect job.task.a1" in waiting["next"]
-    assert world.run("session-inspect", waiting["sessionId"], "--json").data["session"]["liveness"] == "live"
+    assert world.run("session-inspect", "job", "--json").data["session"]["id"] == waiting["sessionId"]
     refused = world.run("task-dispatch", "job", "--json")
     assert refused.document["error"]["code"] == "TASK_ALREADY_RUNNING"
 
@@ -187,16 +194,6 @@ def test_an_agent_that_exits_or_dies_is_a_fact_and_only_another_dispatch_replace
     assert (done["task"]["state"], done["dispatch"]["attempt"]) == ("REVIEWING", 3)
 
 
-def test_a_program_that_is_not_there_is_refused_before_anything_changes(world: World) -> None:
-    world.configure({"one": (world.place / "missing",)})
-    create(world)
-    number = len(events(world))
-    refused = world.run("task-dispatch", "job", "--json")
-    assert (refused.code, refused.document["error"]["code"]) == (1, "EXECUTABLE_NOT_FOUND")
-    assert len(events(world)) == number
-    assert status(world)["state"] == "SPEC_READY"
-
-
 def test_a_driver_that_died_is_followed_by_another_one_on_resume(world: World) -> None:
     stays(world, f'while [ ! -e "$GATES/go" ]; do sleep 0.02; done\n{ADDS}')
     create(world, "--writes", "f", "--writes", "g/**")
@@ -215,6 +212,19 @@ def test_a_driver_that_died_is_followed_by_another_one_on_resume(world: World) -
     assert len(turns(world)) == 1
 
 
+def test_a_dispatch_that_died_is_recorded_as_an_interruption_and_dispatched_anew(world: World) -> None:
+    create(world)
+    world.environment[CRASH_VARIABLE] = "session.intended"
+    assert world.run("task-dispatch", "job").code == -signal.SIGKILL
+    del world.environment[CRASH_VARIABLE]
+    assert (status(world)["state"], status(world)["driver"]) == ("IMPLEMENTING", None)
+    resumed = world.run("task-resume", "job", "--json")
+    assert (task(resumed)["state"], resumed.data["resume"]["recorded"]) == ("STOPPED", True)
+    assert world.log.read_text() == "", "nothing was started"
+    done = dispatch(world)
+    assert (done["task"]["state"], done["dispatch"]["attempt"]) == ("REVIEWING", 2)
+
+
 def test_changes_reach_another_process_when_the_first_one_is_gone(world: World) -> None:
     stays(world, ADDS)
     create(world)
@@ -229,22 +239,24 @@ def test_changes_reach_another_process_when_the_first_one_is_gone(world: World) 
     assert git(world.root, "show", f"{again['task']['verifiedCommit']}:f") == "turn 1\nturn 1"
 
 
-def test_task_verbs_refuse_a_graph_of_several_and_name_the_verb_for_it(world: World) -> None:
-    world.run("create", world.graph("id: plan\nsubtasks: [{id: a, spec: x}, {id: b, spec: x}]\n"))
-    for verb in ("dispatch", "status", "inspect", "review", "resume", "stop"):
-        done = world.run(f"task-{verb}", "plan", "--json")
-        assert (done.code, done.document["error"]["code"]) == (1, "TASK_STATE_CONFLICT")
-        assert f"coordinate-agents graph-{'run' if verb == 'dispatch' else verb} plan" == done.document["error"]["next"]
+def test_what_is_no_task_is_refused_and_what_can_do_it_is_named(world: World) -> None:
+    world.configure({"one": (world.place / "missing",)})
     assert world.run("task-status", "--json").document["error"]["code"] == "TASK_NOT_FOUND"
-    # A graph file with one subtask is a Task, whoever recorded it.
-    world.run("create", world.graph("id: single\nsubtasks: [{id: only, title: Later}]\n", "single.yaml"))
-    assert (status(world, "single")["state"], status(world, "single")["subtaskId"]) == ("CREATED", "only")
-    world.run("graph-hold", "single/only")
-    assert status(world, "single")["state"] == "PLANNING"
-
-
-def test_work_in_the_users_own_checkout_is_refused_with_the_reason(world: World) -> None:
-    done = world.run("task-create", "x", "--isolation", "checkout", "--json")
-    assert (done.code, done.document["error"]["code"]) == (1, "UNSUPPORTED_CAPABILITY")
-    assert "nobody can tell an agent's changes from yours" in done.document["error"]["message"]
+    checkout = world.run("task-create", "x", "--isolation", "checkout", "--json")
+    assert (checkout.code, checkout.document["error"]["code"]) == (1, "UNSUPPORTED_CAPABILITY")
+    assert "nobody can tell an agent's changes from yours" in checkout.document["error"]["message"]
     assert world.run("graph-list", "--json").data["graphs"] == []
+
+    world.run("create", world.graph("id: plan\nsubtasks: [{id: a, spec: x}, {id: b, spec: x}]\n"))
+    for verb, instead in (("dispatch", "graph-run"), ("inspect", "graph-inspect"), ("stop", "graph-stop")):
+        error = world.run(f"task-{verb}", "plan", "--json").document["error"]
+        assert (error["code"], error["next"]) == ("TASK_STATE_CONFLICT", f"coordinate-agents {instead} plan")
+
+    # A graph file with one subtask is a Task, whoever recorded it; its program is not there.
+    world.run("create", world.graph("id: single\nsubtasks: [{id: only, title: Later}]\n", "single.yaml"))
+    number = len(events(world, "single"))
+    refused = world.run("task-dispatch", "--json")
+    assert (refused.code, refused.document["error"]["code"]) == (1, "EXECUTABLE_NOT_FOUND")
+    assert (status(world, "single")["state"], len(events(world, "single"))) == ("CREATED", number)
+    world.run("graph-hold", "single")
+    assert status(world, "single")["state"] == "PLANNING"

@@ -1,4 +1,4 @@
-"""The server as a client meets it: bad arguments, strange lines, the wrong folder, what is told and what is not."""
+"""The server as a client meets it: bad arguments, strange lines, the wrong folder (MC-07), what is told or not."""
 
 import json
 from pathlib import Path

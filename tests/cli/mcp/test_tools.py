@@ -24,6 +24,10 @@ def test_groups_hold_what_their_name_says_and_core_what_a_run_takes() -> None:
     assert {"coordinate_agents_graph_run", "coordinate_agents_evidence_submit"} <= _names("core")
     for which in ("session", "graph", "task"):
         assert {name.split("_")[2] for name in _names(which)} <= {which, "recover"}
+    verbs = ("create", "dispatch", "status", "inspect", "review", "resume", "stop")
+    task = {f"coordinate_agents_task_{verb}" for verb in verbs} | {"coordinate_agents_recover_inspect"}
+    assert _names("task", "review") == task
+    assert _names("task") == task - {"coordinate_agents_task_review"}, "a decision"
     assert _names("core") | _names("session") | _names("graph") | _names("task") <= _names("all")
 
 
