@@ -1,10 +1,11 @@
 """graph-create: validate a graph file, resolve its base, freeze the configuration, record the graph."""
 
 import hashlib
+import json
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,14 +73,19 @@ def read_document(file: str, *, as_id: str | None = None) -> Document:
     return parse_document(text, name=file, stem=as_id or path.stem, read_spec_file=spec_file_reader(path.parent))
 
 
-def spec_document(spec: str) -> Document:
-    """A graph of one subtask with this text; its id is made from the text, so that the same text resumes."""
+def spec_document(spec: str, *, checks: Sequence[str] = (), agent: str | None = None) -> Document:
+    """A graph of one subtask with this text; its id is made from what is given, so that the same again resumes.
+
+    Raises: TASK_GRAPH_INVALID.
+    """
     words = re.findall(r"[A-Za-z0-9]+", spec)[:4]
     name = "-".join(["task", *words]).lower()[:40]
-    digest = hashlib.sha256(spec.encode()).hexdigest()[:6]
-    import json
-
-    text = json.dumps({"id": f"{name}-{digest}", "subtasks": [{"id": "task", "spec": spec}]})
+    more: dict[str, Any] = {"checks": list(checks)} if checks else {}
+    more |= {"agent": agent} if agent is not None else {}
+    given = f"{spec}\0{json.dumps(more, sort_keys=True)}" if more else spec
+    digest = hashlib.sha256(given.encode()).hexdigest()[:6]
+    title = next((line.strip() for line in spec.splitlines() if line.strip()), name)[:200]
+    text = json.dumps({"id": f"{name}-{digest}", "title": title, "subtasks": [{"id": "task", "spec": spec, **more}]})
     return parse_document(text.encode(), name="--spec", stem=None, read_spec_file=None)
 
 

@@ -33,6 +33,8 @@ _DOCUMENT_SUFFIXES: Final = (".yaml", ".yml", ".json")
 class Request:
     graph: str | None = None
     spec: str | None = None
+    check: tuple[str, ...] = ()
+    agent: str | None = None
     integrate: bool = False
     until: str | None = None
     retry_failed: bool = False
@@ -93,7 +95,15 @@ def _graph(runtime: Runtime, request: Request) -> GraphRow:
     if request.spec is not None:
         if request.graph is not None:
             raise GraphError("INVALID_USAGE", "give a graph or --spec, not both.")
-        return create_document(runtime, spec_document(request.spec), root_option=request.worktree_root)[0]
+        document = spec_document(request.spec, checks=request.check, agent=request.agent)
+        return create_document(runtime, document, root_option=request.worktree_root)[0]
+    if request.check or request.agent is not None:
+        raise GraphError(
+            "INVALID_USAGE",
+            "--check and --agent belong to --spec; a graph names its own.",
+            kept="everything as it is; nothing was started",
+            next="coordinate-agents graph-run --help",
+        )
     if request.graph is not None and is_document(runtime, request.graph):
         document = read_document(request.graph)
         return create_document(runtime, document, root_option=request.worktree_root, file=request.graph)[0]

@@ -167,3 +167,28 @@ def test_a_failure_stops_only_what_depends_on_it(world: World) -> None:
     assert (bad["failure"]["code"], bad["failure"]["exitCode"]) == ("AGENT_EXIT_NONZERO", 7)
     assert "cannot do it" in bad["failure"]["tail"]
     assert [item["subtask"] for item in data["attention"]] == ["bad"]
+
+
+def test_one_subtask_is_run_without_a_graph_file_and_resumed_by_the_same_words(world: World) -> None:
+    world.ways("commit", "nothing")
+    words = ("graph-run", "--spec", "Add a parser\nand test it.", "--agent", "commit", "--json")
+    checks = ("--check", "test -s f-task", "--check", "test -s README.md")
+    done = world.run(*words, *checks)
+    assert done.code == 0, str(done)
+    [task] = done.data["subtasks"]
+    assert [(check["name"], check["outcome"]) for check in task["evidence"]["checks"]] == [
+        ("test -s f-task", "passed"),
+        ("test -s README.md", "passed"),
+    ]
+    assert done.data["graph"]["title"] == "Add a parser"
+    again = world.run(*words, *checks)
+    assert (again.code, again.data["graph"]["id"]) == (0, done.data["graph"]["id"])
+    assert again.data["subtasks"][0]["head"] == task["head"]
+    # Other checks are another graph: what was verified by fewer of them does not count for it.
+    other = world.run(*words, "--check", "false")
+    assert (other.code, other.data["graph"]["id"] == done.data["graph"]["id"]) == (4, False)
+    refused = world.run("graph-run", done.data["graph"]["id"], "--check", "true")
+    assert (refused.code, refused.err.splitlines()[0]) == (
+        2,
+        "INVALID_USAGE: --check and --agent belong to --spec; a graph names its own.",
+    )
