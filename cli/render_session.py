@@ -109,10 +109,25 @@ def _facts(session: Mapping[str, Any]) -> Iterator[str]:
     yield f"  command   {cell(session['resolvedCommand'])}{source}"
     yield f"  folder    {cell(session['cwd'])}"
     yield f"  driver    {session['driver']}{', degraded: no terminal could be made' if session['degraded'] else ''}"
+    yield from _conversation(session.get("conversation"))
     yield f"  process   {session['pid'] or '-'}, host {session['hostPid'] or '-'}"
     yield f"  since     {session['createdAt']}, last output {session['lastActivityAt']}"
     if session["exitCode"] is not None or session["signal"] is not None or session["error"]:
         yield f"  ended     {_end(session)}"
+
+
+def _conversation(found: Mapping[str, Any] | None) -> Iterator[str]:
+    """The agent's own session, of an agent that is spoken to."""
+    if found is None:
+        return
+    yield f"  speaks    {cell(found['peer'] or '-')}, its session {cell(found['id'] or '-')}"
+    if found["notResumed"]:
+        yield f"  afresh    {cell(found['notResumed'])}"
+    if found["error"]:
+        yield f"  broken    {cell(found['error'])}"
+    if found["turn"]:
+        how = found["turn"]["stopReason"] or found["turn"]["state"]
+        yield f"  turn      {cell(found['turn']['id'])}: {cell(how)}"
 
 
 def _subtask(subtask: Mapping[str, Any] | None) -> Iterator[str]:

@@ -23,9 +23,9 @@ _SEEN: Final = {
 # The same over the Agent Client Protocol (fixtures/scripts/run_acp_agents.py).
 _SEEN_SPEAKING: Final = {
     "generic": "",
-    "codex": "not run",
-    "claude": "not run",
-    "opencode": "not run",
+    "codex": "codex-acp 0.16",
+    "claude": "claude-agent-acp 0.49",
+    "opencode": "opencode 1.18",
     "gemini": "not run",
     "acp": "fixture agents, in the tests; one of them is made with the protocol's own SDK",
 }

@@ -322,7 +322,7 @@ async def explain_exit(context: Context, subtask: SubtaskId) -> Event:
     if code in _FINAL_CODES:
         return AttemptFailed(subtask, failure, is_final=True)
     if turn.cause in ("close", CANCELLED):
-        return TaskStopped(subtask, "stopped", failure)
+        return TaskStopped(subtask, "stopped" if turn.cause == "close" else "its turn was cancelled", failure)
     if turn.cause == "host-lost" or (turn.cause == "exit" and turn.signal in _OUTSIDE_SIGNALS):
         return TaskStopped(subtask, f"{INTERRUPTED}: {what}", failure)
     return AttemptFailed(subtask, failure, is_final=turn.cause == "spawn-failed")

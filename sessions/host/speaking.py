@@ -52,7 +52,7 @@ class Speaker:
         self._custody: Custody | None = None
         self._child: Child | None = None
         self._out = memoryview(b"")
-        self._is_parting = False
+        self._is_parting = self._has_ended = False
         self._asked: list[tuple[str, dict[str, object], float]] = []  # key, question, since when (monotonic)
         self._times = {"open": float("inf"), "gone": float("inf"), "cancel": float("inf")}
         self._own_turns = 0
@@ -86,6 +86,7 @@ class Speaker:
     def ended(self, how: str) -> None:
         """The child is gone: an active turn ends with it."""
         self._drain_errors()
+        self._has_ended = True
         if self.speaks:
             self._peer.give_up(how)
             self._follow()
@@ -305,11 +306,14 @@ class Speaker:
     def _broken(self, event: "events.Broken") -> bytes:
         assert self._custody is not None
         found = {**_fields(self._custody.record.get("conversation")), "is_ready": False}
-        found |= {"error": self._custody.redact(event.reason), "code": event.code}
+        is_working = _fields(self._custody.record.get("turn")).get("state") in ("running", "cancelling")
+        if is_working or not self._has_ended or not found.get("external_session"):
+            # An agent that is closed between two turns did nothing wrong.
+            found |= {"error": self._custody.redact(event.reason), "code": event.code}
         self._custody.record.changed(conversation=found)
         self._custody.tell({"event": "conversation", "conversation": found})
         self._custody.give_up("protocol", self._custody.redact(event.reason))
-        if _fields(self._custody.record.get("turn")).get("state") in ("running", "cancelling"):
+        if is_working or not found["error"]:
             return b""  # it is said of the turn
         return self._words.line(f"[{event.reason}]") + self._shown_errors()
 

@@ -27,11 +27,11 @@ def world(world: World) -> Iterator[World]:
     world.assert_nothing_left("plan")
 
 
-def configure(world: World, body: str, **more: Any) -> None:
+def configure(world: World, body: str, **env: str) -> None:
     store = world.place / "store"
     store.mkdir(exist_ok=True)
-    env = {"ACP_STORE": str(store), "ACP_SCRIPT": NOTE + body}
-    agent = {"adapter": "acp", "command": str(SPEAKS), "env": env, **more}
+    env = {"ACP_STORE": str(store), "ACP_SCRIPT": NOTE + body, **env}
+    agent = {"adapter": "acp", "command": str(SPEAKS), "env": env}
     world.configure_text(json.dumps({"version": 1, "agents": {"one": agent}}))
 
 
@@ -67,6 +67,17 @@ def test_a_fix_turn_goes_to_the_same_process_which_is_idle_afterwards(world: Wor
     assert (session["state"], session["driver"]) == ("idle", "acp")
     assert session["conversation"]["turn"] == {"id": "t1", "state": "ended", "stopReason": "end_turn"}
     assert "added" in world.run("session-read", "plan/a").out
+    # Configured anew, another process gets the next turn, and takes the session of the first one up.
+    configure(world, ADDS, LEVEL="2")
+    assert world.run("graph-amend", "plan", plan).code == 0
+    review = ("graph-review", "plan", "a", "--decision", "CHANGES_REQUESTED", "--feedback", "One line more.")
+    assert world.run(*review).code == 0
+    done = world.run("graph-run", "plan", "--json")
+    assert only(done.data)["state"] == "SUCCEEDED", str(done)
+    third = turns(world)[2]
+    assert (third[0], third[1], third[3]) == ("a", "1", "2")
+    assert events(world, "SessionStarting")[-1]["why"] == "one is configured anew"
+    assert [each["session"] for each in events(world, "SessionClosed")] == [session["id"]]
 
 
 # What an agent does -> the code of its subtask's failure, and what its message says.
