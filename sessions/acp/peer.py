@@ -59,6 +59,7 @@ class Peer:
         self._peer = ""
         self._session = ""
         self._is_loading = False
+        self._ways: list[str] = []  # to take it up, that were not tried yet
         self._failure: events.Broken | None = None
         self._turn = ""  # the active one
         self._prompt = ""  # of the active turn, until the session is open
@@ -184,21 +185,26 @@ class Peer:
         self._peer = _text(f"{info.get('name') or ''} {info.get('version') or ''}".strip())
         if not self._load:
             return self._open_new("")
-        method = _loading(capabilities)
-        if not method:
+        self._ways = _ways_to_load(capabilities)
+        if not self._ways:
             return self._open_new("the agent cannot take up an earlier conversation")
+        return self._take_up()
+
+    def _take_up(self) -> None:
         self._is_loading, self._session = True, self._load
         params = {"sessionId": self._load, "cwd": self._cwd, "mcpServers": []}
-        return self._request(method, params, self._loaded)
+        self._request(self._ways.pop(0), params, self._loaded)
 
     def _loaded(self, result: object, error: "Message | None") -> None:
         self._is_loading = False
-        if error is not None:
-            self._session = ""
-            if _code(error):
-                return self.give_up(f"it opens no session: {_error_text(error)}", _code(error))
-            return self._open_new(f"the agent could not take it up: {_error_text(error)}")
-        return self._opened(resumed=True, reason="")
+        if error is None:
+            return self._opened(resumed=True, reason="")
+        self._session = ""
+        if _code(error):
+            return self.give_up(f"it opens no session: {_error_text(error)}", _code(error))
+        if self._ways:
+            return self._take_up()
+        return self._open_new(f"the agent could not take it up: {_error_text(error)}")
 
     def _open_new(self, reason: str) -> None:
         def opened(result: object, error: "Message | None") -> None:
@@ -320,11 +326,11 @@ class Peer:
             self.give_up("the agent does not read what is written to it")
 
 
-def _loading(capabilities: Message) -> str:
-    """The method that takes up a session; without its history where the agent offers that. Empty: there is none."""
-    if isinstance(_dict(capabilities.get("sessionCapabilities")).get("resume"), dict):
-        return "session/resume"
-    return "session/load" if capabilities.get("loadSession") is True else ""
+def _ways_to_load(capabilities: Message) -> list[str]:
+    """The methods that take up a session, best first: the one that does not repeat its history."""
+    resumes = isinstance(_dict(capabilities.get("sessionCapabilities")).get("resume"), dict)
+    loads = capabilities.get("loadSession") is True
+    return [*(["session/resume"] if resumes else []), *(["session/load"] if loads else [])]
 
 
 def _options(value: object) -> list[Option]:

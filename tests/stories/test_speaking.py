@@ -12,7 +12,7 @@ from world import FIXTURES, World, git, until
 
 pytestmark = pytest.mark.story
 
-SPEAKS = FIXTURES / "agents" / "acp.py"
+SPEAKS = FIXTURES / "agents" / "speaks.py"
 NOTE = "S = os.environ.get('COORDINATE_AGENTS_SUBTASK', '-'); note('turn', S, turn, os.getpid(), len(history))\n"
 # Each turn adds a line of its own; the check wants two.
 ADDS = "shell(f\"echo 'turn {turn}' >> f-{S}; git add -A; git commit -qm 'turn {turn}'\"); say('added')"
