@@ -98,7 +98,7 @@ class SessionHosts(Speaking):
 
     async def look(self, session_id: SessionId) -> SessionFacts:
         """See the port. Asks the host for at most the look bound; never raises."""
-        seen = self._see(session_id)
+        seen = await self._see_settled(session_id)
         match seen.custody:
             case "ended":
                 assert seen.record is not None
@@ -146,6 +146,16 @@ class SessionHosts(Speaking):
         if facts.liveness == "absent":
             return facts, None
         return facts, exchange.output_of(await self._output(session_id, limits, wait_ms), form)
+
+    async def _see_settled(self, session_id: SessionId) -> custodian.Seen:
+        """Bounded: one that is being started is waited for, since its starter may have died and its host end, too."""
+        seen, until = self._see(session_id), time.monotonic() + self._look_bound_s
+        while seen.custody == "held" and (seen.record is None or seen.record.host is None):
+            if time.monotonic() >= until:
+                break
+            await anyio.sleep(_FIRST_RETRY_S)
+            seen = self._see(session_id)
+        return seen
 
     async def close(
         self, session_id: SessionId, *, bound_s: float | None = None, graceful: bool = True
@@ -216,9 +226,9 @@ class SessionHosts(Speaking):
 
     def _forget(self, session_id: SessionId) -> int:
         seen = self._see(session_id)
-        if seen.custody == "absent":
+        if seen.custody == "absent" and not self._has_folder(session_id):
             return 0
-        if seen.custody != "ended":
+        if seen.custody not in ("ended", "absent"):
             raise SessionError(
                 "SESSION_STATE_CONFLICT",
                 f"Session {session_id} did not end, or its end was not recorded.",
@@ -229,6 +239,9 @@ class SessionHosts(Speaking):
         size = sum(file.lstat().st_size for file in path.rglob("*") if not file.is_dir())
         shutil.rmtree(path)
         return size
+
+    def _has_folder(self, session_id: SessionId) -> bool:
+        return starting.SESSION_ID.fullmatch(session_id) is not None and self._path(session_id).is_dir()
 
     # --- hosts
 

@@ -2,7 +2,8 @@
 
 The rule for death: the folder's lock could be taken (so the host is gone) *and* nothing of its tree is found. A record
 of another machine, pid namespace or user is `foreign`: never dead, never signalled. A record of an earlier boot of this
-machine is of processes that cannot exist any more. Blocking; called in worker threads.
+machine is of processes that cannot exist any more. A start that died before its host recorded itself left nothing that
+ever ran: its Session counts as absent, and can be started. Blocking; called in worker threads.
 """
 
 import os
@@ -19,11 +20,13 @@ from coordinate_agents.sessions import process, records, strays
 from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.model import ProcessIdentity, SessionEnd, SessionId, SessionRecord
 
-# held: somebody holds the lock; free: nobody does and there is no final record.
+# held: somebody holds the lock; free: nobody does and there is no final record; absent: no host was ever there.
 Custody = Literal["absent", "foreign", "ended", "held", "free"]
 
 # Two finders of one dead host wait for each other this long at most: a search and its bound.
 _FINAL_LOCK_BOUND_S: Final = 90.0
+# Others hold the lock of a start that died for a look only.
+_RECLAIM_BOUND_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,44 @@ def _see(folder: int) -> Seen:
     lock = folders.lock(folder, shared=True)
     if lock is None:
         return Seen("held", record)
-    os.close(lock)
-    # The host may have written its final record and ended between the two looks.
+    try:
+        # The host may have written its final record and ended between the two looks.
+        record = records.read(folder)
+        if record is not None and record.end is not None:
+            return Seen("ended", record)
+        return Seen("absent" if _never_began(folder) else "free", record)
+    finally:
+        os.close(lock)
+
+
+def reclaim(folder: int) -> int | None:
+    """The lock of a start that died before there was a host; None where a host lives, lived or may have lived."""
+    until = time.monotonic() + _RECLAIM_BOUND_S
+    while _never_began(folder):
+        lock = folders.lock(folder)
+        if lock is not None:
+            if _never_began(folder):
+                return lock
+            os.close(lock)
+        if time.monotonic() >= until:
+            break
+        time.sleep(0.02)
+    return None
+
+
+def _never_began(folder: int) -> bool:
+    """A host records itself before anything else, and the file for its errors is made before it.
+
+    Says nothing as long as somebody else holds the lock.
+    """
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return False
+    if folders.RECORD not in names:
+        return folders.HOST_ERRORS not in names
     record = records.read(folder)
-    return Seen("ended" if record is not None and record.end is not None else "free", record)
+    return record is not None and record.host is None and record.end is None
 
 
 def left_of(path: Path, record: SessionRecord | None) -> strays.Found:

@@ -39,7 +39,7 @@ EndCause = Literal["exit", "timeout", "idle", "close", "unused", "protocol", "sp
 
 # What a look from outside says. live: the host answers or holds its lock and answers; unreachable: lock held, no
 # answer (never treated as dead); lost: no host, no final record, tree searched; ended: final record is there;
-# foreign: a record of another machine, boot namespace or user; absent: no such folder.
+# foreign: a record of another machine, boot namespace or user; absent: no such folder, or no host was ever in it.
 Liveness = Literal["live", "unreachable", "lost", "ended", "foreign", "absent"]
 
 

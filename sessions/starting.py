@@ -82,6 +82,8 @@ def _start(launch: Launch, path: Path, folder: int, socket_dir: Path, server: Fo
     )
     lock = folders.claim(folder)
     if lock is None:
+        lock = custodian.reclaim(folder)
+    if lock is None:
         raise SessionError(
             "SESSION_STATE_CONFLICT",
             f"Session {launch.session_id} was started before; nothing was started now.",

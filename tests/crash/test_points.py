@@ -1,6 +1,7 @@
 """Driver, host or fork server ends with SIGKILL at a named point; the same command then comes to the same end.
 
-Each point of the three packages is in one case here; every pass of every point is in fixtures/scripts/run_crash_points.
+One story dies at one point after the other, in the order of a run, and is then finished: each death here comes on top
+of those before it. Every pass of every point, alone in its story, is in fixtures/scripts/run_faults.py.
 """
 
 import ast
@@ -13,47 +14,55 @@ from typing import Any
 import psutil
 import pytest
 from crashes import CRASH_VARIABLE, LOST, OF_CONFLICTS, PLAIN, POINTS, STORIES, UNDONE, WHOLE, Story, attempts, told
-from world import World
+from world import Done, World
 
-pytestmark = pytest.mark.story
+pytestmark = [pytest.mark.story, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).resolve().parents[2]
-# Which pass dies, where it is not the second: what happens once in a run, and appends in the middle of one.
-PASSES = {
-    **dict.fromkeys(
-        (
-            "store.create.built",
-            "store.create.renamed",
-            "store.graph.inserted",
-            "store.graph.committed",
-            "lease.locked",
-            "lease.generation",
-            "lease.recorded",
-            "integration.merged",
-            "integration.published",
-            "judge.drafted",
-            "judge.moved",
-            "leftovers.written",
-            "leftovers.moved",
-            "leftovers.indexed",
-            "copy.packed",
-            "copy.half",
-            "commit.file",
-            "fold.made",
-            "pristine.registered",
-            "pristine.ready",
-            "pristine.removed",
-            "pristine.unregistered",
-            "server.begun",
-        ),
-        1,
+# Story and points, `point:n` for the n-th pass of that run. What a and b pass is passed once more by c, and much of it
+# by the integration: a death is mostly at the first pass that is still to come.
+CHAINS: dict[str, tuple[Story, str]] = {
+    "creation": (
+        WHOLE,
+        "store.create.built store.create.renamed judge.drafted judge.moved store.graph.inserted store.graph.committed"
+        " lease.locked lease.generation lease.recorded store.append.begun:3 base.snapshot base.made",
     ),
-    "store.append.begun": 9,
-    "store.append.cached": 17,
-    "store.append.inserted": 23,
-    "store.append.finished": 31,
-    "store.append.committed": 37,
-    "commit.written": 1,
+    "worktrees": (
+        WHOLE,
+        "tree.reserving:2 tree.folder tree.reserved tree.branch tree.registered tree.laid tree.ready worktree.created"
+        " store.append.cached:8 start.folder start.claimed start.recorded start.forked start.specified setup.done",
+    ),
+    "turns": (
+        WHOLE,
+        "session.intended store.append.inserted:9 turn.seen commit.written leftovers.written leftovers.moved"
+        " verify.facts commit.file folder.drafted:3 session.started verify.committed check.ended",
+    ),
+    "verification": (
+        WHOLE,
+        "leftovers.indexed pristine.registered pristine.ready pristine.removed pristine.unregistered pin.secured"
+        " pin.made verify.pinned blob.drafted verify.certified store.append.finished:9",
+    ),
+    "integration": (
+        WHOLE,
+        "fold.made store.append.committed:7 copy.packed copy.half integration.merged tree.reserved tree.laid"
+        " integration.published",
+    ),
+    "another integration": (UNDONE, "reuse.kept reuse.recorded reuse.renewed reuse.branch reuse.head"),
+    # Nothing ran: no death costs an attempt.
+    "starts of agents": (
+        PLAIN,
+        "session.intended start.folder start.claimed folder.drafted:1 folder.drafted:2 start.recorded start.forked"
+        " start.specified",
+    ),
+    "hosts that begin": (
+        PLAIN,
+        "host.begun host.recorded host.served host.spawned host.child host.ready",
+    ),
+    "hosts that end": (PLAIN, "host.over host.drained host.final host.hidden"),
+    # The hosts of setup commands and checks, too.
+    "hosts of commands": (WHOLE, "host.begun host.ready host.over"),
+    "fork servers": (PLAIN, "server.begun server.asked:2 server.forked:2"),
+    "losses": (LOST, "lost.locked lost.ended lost.recorded"),
 }
 # Points of graph-stop: who dies there.
 OF_STOP = {"request.submitted": "author", "request.answered": "driver", "stop.closed": "author without a driver"}
@@ -65,70 +74,84 @@ _ELSEWHERE += OF_CONFLICTS
 TOLD_ELSEWHERE = {point for point in POINTS if point.startswith(_ELSEWHERE)}
 
 
-def _story(point: str) -> Story:
-    match point.partition(".")[0]:
-        case "host":
-            return PLAIN
-        case "lost":
-            return LOST
-        case "reuse":
-            return UNDONE
-        case _:
-            return WHOLE
-
-
-def _case(point: str) -> tuple[Story, str]:
-    story = _story(point)
-    count = PASSES.get(point, 2) if story is WHOLE else 1
-    return story, f"{point}:{count}"
-
-
-CASES = [_case(point) for point in POINTS if point not in {*OF_STOP, *TOLD_ELSEWHERE}]
-# The hosts of setup commands and checks, too.
-CASES += [(WHOLE, f"{point}:1") for point in ("host.begun", "host.ready", "host.over")]
-
 _undisturbed: dict[str, tuple[dict[str, Any], dict[str, int]]] = {}
 
 
-@pytest.fixture
-def expected(request: pytest.FixtureRequest, tmp_path: Path, isolation: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """What the story of this case comes to when nothing dies; told once in a test process."""
-    story: Story = request.getfixturevalue("story")
-    if story.name not in _undisturbed:
-        place = tmp_path / "undisturbed"
+class Chain:
+    """A story that dies again and again below `place`, in a new world whenever it came to its end."""
+
+    def __init__(self, story: Story, place: Path, home: Path, *, costs_attempts: bool) -> None:
+        self._story, self._place, self._home = story, place, home
+        self._costs_attempts = costs_attempts
+        if story.name not in _undisturbed:
+            world = self._begin()
+            done = story.finish(world)
+            assert done.code == 0, str(done)
+            _undisturbed[story.name] = told(world), attempts(world)
+        self._world = self._begin()
+
+    def dies_at(self, point: str) -> None:
+        """In the run that is due; where that one was past the point, in the first of a new world."""
+        if self._driver_dies(point):
+            return
+        assert self._deaths > 0, f"{point} was not passed"
+        self.is_whole()
+        self._world = self._begin()
+        assert self._driver_dies(point), f"{point} was not passed"
+
+    def loses_at(self, point: str) -> None:
+        """A host or fork server dies: the driver tells what it could not do, or does without."""
+        done = self._run_dying(point)
+        assert done.code in (0, 4), f"{point}: {done}"
+        if done.code == 0:
+            self.is_whole()
+            self._world = self._begin()
+
+    def is_whole(self) -> None:
+        """The same command comes to what an undisturbed run comes to."""
+        if self._deaths == 0:
+            return
+        again = self._story.finish(self._world)
+        assert again.code == 0, str(again)
+        whole, tries = _undisturbed[self._story.name]
+        assert told(self._world) == whole
+        if not self._costs_attempts:
+            assert attempts(self._world) == tries
+            ends = Counter(line[1] for line in self._world.log_lines() if line[0] == "end")
+            assert ends == Counter(whole["agents"])
+        assert self._world.user_state() == self._before
+        self._world.assert_nothing_left("plan")
+
+    def _begin(self) -> World:
+        place = self._place / f"world{len(list(self._place.iterdir()))}"
         place.mkdir()
-        world = World(place, isolation)
-        story.prepare(world)
-        done = story.finish(world)
-        assert done.code == 0, str(done)
-        _undisturbed[story.name] = told(world), attempts(world)
-    return _undisturbed[story.name]
+        world = World(place, self._home)
+        self._story.prepare(world)
+        self._before, self._deaths = world.user_state(), 0
+        return world
+
+    def _driver_dies(self, point: str) -> bool:
+        done = self._run_dying(point)
+        assert done.code in (0, -signal.SIGKILL), f"{point}: {done}"
+        return done.code != 0
+
+    def _run_dying(self, point: str) -> Done:
+        done = self._story.run_dying(self._world, point)
+        self._deaths += 1
+        assert self._world.run("graph-list", "--json").code == 0
+        return done
 
 
-@pytest.mark.parametrize(("story", "point"), CASES, ids=[f"{story.name}-{point}" for story, point in CASES])
-def test_a_death_at_a_named_point_is_made_good_by_the_same_command(
-    expected: tuple[dict[str, Any], dict[str, int]], story: Story, point: str, tmp_path: Path, isolation: Path
-) -> None:
+@pytest.mark.parametrize("name", CHAINS)
+def test_deaths_at_named_points_are_made_good_by_the_same_command(name: str, tmp_path: Path, isolation: Path) -> None:
     """RC-01."""
-    place = tmp_path / "disturbed"
-    place.mkdir()
-    world = World(place, isolation)
-    story.prepare(world)
-    before = world.user_state()
-    died = story.run_dying(world, point)
-    # A host's or a fork server's death is not the driver's: it tells what it could not do, or does without.
-    is_drivers = not point.startswith(("host.", "server."))
-    assert died.code == -signal.SIGKILL if is_drivers else died.code in (0, 4), f"{point} was not passed: {died}"
-    assert world.run("graph-list", "--json").code == 0
-    again = story.finish(world)
-    assert again.code == 0, str(again)
-    whole, tries = expected
-    assert told(world) == whole
-    if is_drivers and story is not LOST:
-        assert attempts(world) == tries
-        assert Counter(line[1] for line in world.log_lines() if line[0] == "end") == Counter(whole["agents"])
-    assert world.user_state() == before
-    world.assert_nothing_left("plan")
+    story, points = CHAINS[name]
+    is_drivers = not points.startswith(("host.", "server."))
+    # A host takes its agent along, and so the attempt.
+    chain = Chain(story, tmp_path, isolation, costs_attempts=not is_drivers or story is LOST)
+    for point in points.split():
+        (chain.dies_at if is_drivers else chain.loses_at)(point)
+    chain.is_whole()
 
 
 @pytest.mark.parametrize(("point", "dying"), OF_STOP.items())
@@ -168,9 +191,9 @@ def test_every_point_in_the_source_is_in_its_packages_list_and_the_other_way_rou
 
 
 def test_every_point_has_a_case() -> None:
-    cased = {point.partition(":")[0] for _, point in CASES}
+    cased = {point.partition(":")[0] for _, points in CHAINS.values() for point in points.split()}
     assert cased | set(OF_STOP) | TOLD_ELSEWHERE == set(POINTS)
-    assert {story.name for story, _ in CASES} == set(STORIES)
+    assert {story.name for story, _ in CHAINS.values()} == set(STORIES)
 
 
 def _points_in_source() -> Iterator[str]:

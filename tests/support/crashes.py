@@ -57,8 +57,14 @@ echo "start $S $COORDINATE_AGENTS_ATTEMPT $$ $PWD" >>"$FAKE_LOG"
 _END: Final = 'echo "end $S $COORDINATE_AGENTS_ATTEMPT $$ $PWD" >>"$FAKE_LOG"\n'
 _WRITES: Final = 'echo "$S" >"f-$S"\n'
 _COMMITS: Final = 'git add .; git diff --cached --quiet || git commit -qm "work of $S"\n'
-# Its host is gone the first time, and the agent with it.
-_LOSES: Final = 'if [ "$COORDINATE_AGENTS_ATTEMPT" = 1 ]; then kill -9 $PPID; sleep 60; fi\n'
+# Its host is gone the first time, and the agent with it: not before the driver noted that it started.
+_LOSES: Final = """
+if [ "$COORDINATE_AGENTS_ATTEMPT" = 1 ]; then
+    until coordinate-agents graph-events plan --json | grep -q SessionStarted; do :; done
+    kill -9 $PPID
+    sleep 60
+fi
+"""
 
 
 @dataclass(frozen=True, slots=True)
