@@ -65,7 +65,8 @@ def test_a_disk_that_fills_up_is_told_and_the_work_goes_on_after_room_was_made(
     world.assert_nothing_left("plan")
 
 
-@pytest.mark.parametrize("limit", [18, 24, 30])
+# A calm run needs 28 and more, as many as are started at once.
+@pytest.mark.parametrize("limit", [18, 24])
 def test_no_descriptor_left_is_told_and_the_work_goes_on_later(world: World, limit: int) -> None:
     MERGED.prepare(world)
     done = subprocess.run(
