@@ -18,6 +18,7 @@ from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import PhaseChanged
 from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.pace import PACE
 from coordinate_agents.graph.planner import WITHOUT_SLOT
 from coordinate_agents.graph.speaking import is_spoken, speak
 from coordinate_agents.graph.states import IDLE_LIFE_S, Phase
@@ -28,18 +29,18 @@ from coordinate_agents.sessions.model import Question, ResolvedAgent, SessionEnd
 PROBE_S: Final = 60.0
 # A program that stays and neither reads its terminal nor shows anything for so long takes no prompt.
 READY_BOUND_S: Final = 60.0
-_QUIET_S: Final = 3.0
+_QUIET_S: Final = 3.0 * PACE
 # A question stands for so long at most before it is recorded as one.
 _ASKED_S: Final = 2.0
 # One wait for output; the submit file is looked for at least this often. evidence-submit does not wait for it.
-_OUTPUT_WAIT_MS: Final = 5000
+_OUTPUT_WAIT_MS: Final = int(5000 * PACE)
 # Programs draw a screen anew in less.
 _TAIL_BYTES: Final = 64 << 10
 _NOTE_CHARACTERS: Final = 1000
 # A program that submitted says its last words: it is idle when it was silent for two such looks, and, where that can be
 # seen, its screen looks so. One that is still at work after the bound is closed.
-_SETTLE_S: Final = 1.0
-_SETTLE_MS: Final = 1000
+_SETTLE_S: Final = 1.0 * PACE
+_SETTLE_MS: Final = int(1000 * PACE)
 SETTLE_BOUND_S: Final = 60.0
 
 

@@ -18,7 +18,7 @@ if PROGRAM is None:  # pragma: no cover
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="tmux is not installed: NOT compared with a real terminal")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def pane() -> Iterator[Tmux]:
     with tmux(COLUMNS, ROWS) as one:
         yield one

@@ -52,7 +52,7 @@ class Tmux:
     def end(self) -> None:
         pid = self._call("display", "-p", "#{pid}").strip()
         self._call("kill-server")
-        subprocess.run(["tail", f"--pid={pid}", "-f", "/dev/null"], timeout=_LIMIT_S, check=True)
+        subprocess.run(["tail", "-s", "0.02", f"--pid={pid}", "-f", "/dev/null"], timeout=_LIMIT_S, check=True)
 
     def _call(self, *words: str) -> str:
         assert PROGRAM is not None

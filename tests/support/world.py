@@ -20,6 +20,8 @@ from typing import Any, Final, TypeVar
 import psutil
 from repos import commit_file, git, make_repo
 
+from coordinate_agents.graph.pace import PACE_VARIABLE
+
 FIXTURES: Final = Path(__file__).resolve().parents[2] / "fixtures"
 sys.path.insert(0, str(FIXTURES))
 
@@ -83,6 +85,8 @@ class World:
             "FAKE_LOG": str(self.log),
             "FAKE_GATES": str(self.gates),
             "COORDINATE_AGENTS_WORKTREES": str(self.worktrees),
+            # Fake agents that stay are silent at once.
+            PACE_VARIABLE: "0.25",
             # Checks find this environment's python and pytest.
             "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         }
