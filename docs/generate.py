@@ -199,7 +199,7 @@ def _states() -> Iterator[str]:
     yield "# States"
     yield ""
     yield "A subtask's place is computed at every look: **WAITING** for a prerequisite, **READY** to start, **BLOCKED** by one"
-    yield "that failed, stopped, is blocked or does not merge, **RUNNING**, **SUCCEEDED**, **FAILED**, **STOPPED**. Stored are"
+    yield "that failed, stopped, is blocked, does not merge or is gone from git, **RUNNING**, **SUCCEEDED**, **FAILED**, **STOPPED**. Stored are"
     yield "only `idle`, `running`, `succeeded`, `failed` and `stopped`."
     yield from ("", "## Which event is legal in which stored state of a subtask", "")
     yield from _table(states.TASK_EVENTS, ("idle", "running", "succeeded", "failed", "stopped"))

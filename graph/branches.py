@@ -32,11 +32,11 @@ def _known(owner: TaskRun | Integration) -> CommitId | None:
     return owner.verified_commit or owner.reviewed_commit or owner.head
 
 
-def named_when_gone(context: Context, heads: Sequence[Head], error: WorktreeError) -> WorktreeError:
-    """What to tell of a merge that failed: what git said, or whose verified commit is gone and the way out."""
+def gone_commit(context: Context, heads: Sequence[Head]) -> WorktreeError | None:
+    """What to tell of a merge that failed because a verified commit is gone: whose, and the way out. None: none is."""
     gone = next((head for head in heads if context.worktrees.is_gone(head.commit)), None)
     if gone is None:
-        return error
+        return None
     return WorktreeError(
         "WORKTREE_CONFLICT",
         f"{gone.name}'s verified commit {gone.commit} is missing from this repository.",

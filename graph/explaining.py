@@ -66,6 +66,8 @@ def _of(known: Known, subtask: SubtaskId, depth: int, told: set[SubtaskId]) -> I
             words = conflict_words(to_plain(run.conflict))
             following = resolve_command(known.snapshot.graph.id, subtask, is_open=run.conflict_state == "open")
             yield _fact(known, depth, subtask, f"is BLOCKED: {words}", "BaseConflicted", following)
+        case "blocked" if run.state == "failed":
+            yield from _failed(known, run, depth, "is BLOCKED")
         case "blocked":
             blockers = known.snapshot.frontier.blockers(subtask)
             yield _fact(known, depth, subtask, f"is BLOCKED by {named(blockers)}")
@@ -154,14 +156,14 @@ def _running(known: Known, run: TaskRun, depth: int) -> Iterator[Fact]:
             yield _fact(known, depth, run.id, text, "TaskClaimed", f"{inspect} --part screen")
 
 
-def _failed(known: Known, run: TaskRun, depth: int) -> Iterator[Fact]:
+def _failed(known: Known, run: TaskRun, depth: int, how: str = "FAILED") -> Iterator[Fact]:
     """The verdict or the end of the attempt, then the checks, the facts and the turn that it rests on."""
     graph, last, failure = known.snapshot.graph.id, known.last(run.id), run.failure
     ends = [last[each] for each in ("TaskJudged", "AttemptFailed") if each in last]
     ended = max(ends, key=lambda event: event.seq, default=None)
     code = f"{failure.code}: " if failure is not None else ""
     following = (failure.next if failure else None) or f"{PROGRAM} graph-resume {graph} {run.id}"
-    text = f"FAILED, attempt {run.attempt}: {code}{run.reason or 'no reason was given'}"
+    text = f"{how}, attempt {run.attempt}: {code}{run.reason or 'no reason was given'}"
     yield Fact(depth, run.id, text, following, ended)
     inspect = f"{PROGRAM} graph-inspect {graph} {run.id} --part failure"
     begun = last["VerificationStarted"].seq if "VerificationStarted" in last else 0

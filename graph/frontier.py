@@ -24,19 +24,24 @@ if TYPE_CHECKING:  # read verbs use the frontier and never the model
     from coordinate_agents.graph.model import SubtaskId
 
 # Stored states. idle: never started, or made ready again.
-RunState = Literal["idle", "running", "succeeded", "failed", "stopped", "base-conflict"]
+RunState = Literal["idle", "running", "succeeded", "failed", "stopped", "base-conflict", "base-missing"]
 Place = Literal["waiting", "ready", "blocked", "running", "succeeded", "failed", "stopped"]
 
 PLACES: Final[tuple[Place, ...]] = ("ready", "waiting", "blocked", "running", "succeeded", "failed", "stopped")
 
+# The stage of a failure that leaves a subtask blocked: what its base would be made of is gone.
+BASE_STAGE: Final = "base"
+# No base can be made of its prerequisites: they do not merge, or the verified commit of one is gone.
+BASELESS: Final = frozenset({"base-conflict", "base-missing"})
 # States that block every idle descendant.
-_BAD: Final = frozenset({"failed", "stopped", "base-conflict"})
+_BAD: Final = frozenset({"failed", "stopped"}) | BASELESS
 _SHOWN: Final[Mapping[RunState, Place]] = {
     "running": "running",
     "succeeded": "succeeded",
     "failed": "failed",
     "stopped": "stopped",
     "base-conflict": "blocked",
+    "base-missing": "blocked",
 }
 
 
@@ -112,10 +117,10 @@ class Frontier:
     def blockers(self, subtask: SubtaskId) -> tuple[SubtaskId, ...]:
         """Who blocks it, sorted: the nearest failed, stopped or conflicting ancestors. Empty when it is not blocked.
 
-        A subtask whose own base conflicts names itself. Costs the blocked ancestors; for many subtasks at once use
+        A subtask whose own base cannot be made names itself. Costs the blocked ancestors; for many subtasks at once use
         `all_blockers`.
         """
-        if self._states[subtask] == "base-conflict":
+        if self._states[subtask] in BASELESS:
             return (subtask,)
         roots: set[SubtaskId] = set()
         if self._states[subtask] != "idle":
@@ -135,7 +140,7 @@ class Frontier:
         """The first `limit` blockers of every blocked subtask, in one linear pass."""
         found: dict[SubtaskId, tuple[SubtaskId, ...]] = {}
         for subtask in self._blocked_in_order():
-            if self._states[subtask] == "base-conflict":
+            if self._states[subtask] in BASELESS:
                 found[subtask] = (subtask,)
                 continue
             roots: set[SubtaskId] = set()

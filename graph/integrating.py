@@ -8,7 +8,7 @@ made.
 import shlex
 from dataclasses import replace
 
-from coordinate_agents.graph.branches import named_when_gone
+from coordinate_agents.graph.branches import gone_commit
 from coordinate_agents.graph.checking import run_at
 from coordinate_agents.graph.conflicts import PROGRAM
 from coordinate_agents.graph.context import Context
@@ -65,7 +65,7 @@ async def merge_heads(context: Context) -> Event:
             resolutions=resolutions_of(context),
         )
     except WorktreeError as error:
-        raise await context.call(named_when_gone, context, integration.heads, error) from None
+        raise await context.call(gone_commit, context, integration.heads) or error from None
     crash_point("integration.merged")
     match made:
         case MergeConflict():

@@ -7,10 +7,11 @@ are turned into events; anything else ends the drive with a traceback, and so do
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from coordinate_agents.graph import preparing, turns, verifying
-from coordinate_agents.graph.branches import named_when_gone
+from coordinate_agents.graph.branches import gone_commit
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.effects import (
@@ -38,6 +39,7 @@ from coordinate_agents.graph.events import (
     TaskStopped,
 )
 from coordinate_agents.graph.exhaustion import failure_of_machine
+from coordinate_agents.graph.frontier import BASE_STAGE
 from coordinate_agents.graph.integrating import check_integration, integration_failed, merge_heads
 from coordinate_agents.graph.model import SubtaskId, slug
 from coordinate_agents.graph.opened import require_vacant
@@ -154,13 +156,15 @@ async def _make_base(context: Context, subtask: SubtaskId) -> Event:
             return BaseFixed(subtask, commit, looked.refs_blob, reduced)
         case MergeConflict() as conflict:
             return conflict_event(subtask, conflict)
+        case Failure() as failure:
+            return AttemptFailed(subtask, failure, is_final=True)
 
 
 @value_class
 class _Looked:
     shared: SharedState
     refs_blob: str
-    made: Base | MergeConflict
+    made: Base | MergeConflict | Failure
 
 
 def _look_and_make(context: Context, run: TaskRun, heads: Sequence[Head]) -> _Looked:
@@ -180,8 +184,10 @@ def _look_and_make(context: Context, run: TaskRun, heads: Sequence[Head]) -> _Lo
         raise GraphError("STATE_TAMPERED", "the log does not say what this graph's base is.")
     try:
         made = worktrees.make_base(graph, slug(run.id), base, heads, resolutions=resolutions_of(context))
-    except WorktreeError as error:
-        raise named_when_gone(context, heads, error) from None
+    except WorktreeError:
+        if (gone := gone_commit(context, heads)) is not None:
+            return _Looked(shared, refs_blob, replace(failure_of(gone), stage=BASE_STAGE))
+        raise
     crash_point("base.made")
     return _Looked(shared, refs_blob, made)
 

@@ -52,7 +52,7 @@ def single_task_state(standing: Standing) -> SingleTaskState:
             return "WAITING_IMPLEMENTER" if is_theirs else "IMPLEMENTING"
         case "succeeded":
             return "APPROVED" if standing.is_approved else "REVIEWING"
-        case "failed" | "base-conflict":
+        case "failed" | "base-conflict" | "base-missing":
             return "ERROR"
         case "stopped":
             return "STOPPED"

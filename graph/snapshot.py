@@ -65,7 +65,7 @@ from coordinate_agents.graph.events import (
     VerificationStarted,
     WorktreeReady,
 )
-from coordinate_agents.graph.frontier import Frontier, RunState
+from coordinate_agents.graph.frontier import BASE_STAGE, Frontier, RunState
 from coordinate_agents.graph.model import SubtaskId, Task, TaskGraph
 from coordinate_agents.graph.removed import fold_removal
 from coordinate_agents.graph.runs import (
@@ -188,9 +188,11 @@ class Snapshot:
 
 
 def run_state(run: TaskRun) -> RunState:
-    """The frontier's view of a run: a subtask whose base conflicts is idle, and blocked until its inputs change."""
+    """The frontier's view of a run: one whose base cannot be made is blocked until its inputs change."""
     if run.state == "idle" and run.conflict is not None:
         return "base-conflict"
+    if run.state == "failed" and run.failure is not None and run.failure.stage == BASE_STAGE:
+        return "base-missing"
     return run.state
 
 

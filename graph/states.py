@@ -136,7 +136,7 @@ def graph_state(
                                                             REVIEWING or APPROVED; conflict or failed FAILED; otherwise
                                                             SUCCEEDED
     3. nothing was ever started                          -> CREATED
-    4. a subtask failed, or its base conflicts           -> FAILED
+    4. a subtask failed, or has no base                  -> FAILED
     5. a review asked for changes, nothing is stopped    -> CHANGES_REQUESTED
     6. otherwise                                         -> STOPPED
     """
@@ -149,7 +149,7 @@ def graph_state(
         return "FAILED" if integration in ("conflict", "failed") else "SUCCEEDED"
     if not was_started:
         return "CREATED"
-    # A blocked subtask without any failed or stopped one is blocked by its own base conflict.
+    # A blocked subtask without any failed or stopped one is blocked by its own base.
     if places.get("failed", 0) or (places.get("blocked", 0) and not places.get("stopped", 0)):
         return "FAILED"
     if review == "changes" and not places.get("stopped", 0):

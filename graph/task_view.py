@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from coordinate_agents.graph.conflicts import PROGRAM
 from coordinate_agents.graph.single_task import SingleTaskState, Standing, single_task_state
-from coordinate_agents.graph.view import iso
+from coordinate_agents.graph.view import iso, run_state_of
 
 if TYPE_CHECKING:
     from coordinate_agents.graph.store.rows import GraphRow
@@ -49,9 +49,8 @@ def task_json(row: "GraphRow", run: Mapping[str, Any], status: Mapping[str, Any]
 
 def standing_of(run: Mapping[str, Any], document: Mapping[str, Any], *, is_approved: bool) -> Standing:
     """What the state is computed from: the run's row (empty: never started), and the subtask in the document."""
-    stored = run.get("state", "idle")
     return Standing(
-        "base-conflict" if stored == "idle" and run.get("conflict") else stored,
+        run_state_of(run),
         stage=run.get("stage", ""),
         phase=run.get("phase"),
         was_dispatched=bool(run.get("attempt")),

@@ -18,7 +18,7 @@ from coordinate_agents.graph.conflicts import (
     integration_conflict,
     named,
 )
-from coordinate_agents.graph.frontier import PLACES, Frontier, RunState
+from coordinate_agents.graph.frontier import BASE_STAGE, PLACES, Frontier, RunState
 from coordinate_agents.graph.states import GraphState, IntegrationState, ReviewState, graph_state
 
 if TYPE_CHECKING:
@@ -180,13 +180,17 @@ def _delivery(delivered: Mapping[str, Any]) -> dict[str, Any]:
 def _frontier(tasks: Sequence[Mapping[str, Any]], runs: Mapping[str, Mapping[str, Any]]) -> Frontier:
     return Frontier(
         {task["id"]: task["depends_on"] for task in tasks},
-        {task["id"]: _run_state(runs[task["id"]]) for task in tasks if task["id"] in runs},
+        {task["id"]: run_state_of(runs[task["id"]]) for task in tasks if task["id"] in runs},
     )
 
 
-def _run_state(run: Mapping[str, Any]) -> RunState:
+def run_state_of(run: Mapping[str, Any]) -> RunState:
+    """As `snapshot.run_state`, from a row."""
     state: RunState = run.get("state", "idle")
-    return "base-conflict" if state == "idle" and run.get("conflict") else state
+    if state == "idle" and run.get("conflict"):
+        return "base-conflict"
+    is_missing = state == "failed" and (run.get("failure") or {}).get("stage") == BASE_STAGE
+    return "base-missing" if is_missing else state
 
 
 def is_current(runs: Mapping[str, Mapping[str, Any]], summary: Mapping[str, Any]) -> bool:
@@ -305,6 +309,9 @@ def _reason(
         conflict = run.get("conflict")
         if conflict:
             return f"BASE_CONFLICT: {conflict_words(conflict)}"
+        if frontier.state(task["id"]) == "base-missing":
+            own: str = run["failure"]["message"]
+            return own
         return "blocked by " + named([f"{other} ({_bad_word(frontier, other)})" for other in blockers[task["id"]]])
     if place == "ready":
         last = run.get("reason")
@@ -320,7 +327,7 @@ def _reason(
 
 def _bad_word(frontier: Frontier, subtask: str) -> str:
     state = frontier.state(subtask)  # type: ignore[arg-type]
-    return "base conflict" if state == "base-conflict" else state
+    return state.replace("-", " ")
 
 
 def _time(seconds: float | None) -> str | None:
@@ -489,7 +496,7 @@ def _subtask_attention(
     if run.get("conflict") and subtask["state"] == "BLOCKED":
         failure = subtask["failure"]
         return _item(subtask["id"], "conflict", failure["message"], run.get("ended_at"), failure["next"])
-    if subtask["state"] != "FAILED":
+    if subtask["state"] != "FAILED" and run_state_of(run) != "base-missing":
         return None
     failure = run.get("failure") or {"code": "", "message": subtask["reason"]}
     # There the ways out are listed, with what failed: a command alone would not say which one fits.

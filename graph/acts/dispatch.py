@@ -77,6 +77,10 @@ def _not_ready(engine: Engine, subtask: SubtaskId, place: str) -> GraphError:
             why = f"waits for {listed(missing)}"
         case "blocked" if context.run(subtask).conflict is not None:
             why, following = "is blocked: its prerequisites do not merge", f"{PROGRAM} graph-resolve {graph} {subtask}"
+        case "blocked" if (failure := context.run(subtask).failure) is not None and context.run(
+            subtask
+        ).state == "failed":
+            why, following = f"is blocked: {failure.message.rstrip('.')}", failure.next or following
         case "blocked":
             why = f"is blocked by {listed(frontier.blockers(subtask))}"
         case "succeeded":

@@ -71,9 +71,10 @@ def test_success_of_the_last_prerequisite_makes_ready() -> None:
     assert frontier.ready() == {"d"}
 
 
-def test_subtask_whose_own_base_conflicts_is_blocked_by_itself() -> None:
+@pytest.mark.parametrize("state", ["base-conflict", "base-missing"])
+def test_subtask_whose_own_base_cannot_be_made_is_blocked_by_itself(state: RunState) -> None:
     frontier = Frontier(edges(a="", b="", c="a b", d="c"), {A: "succeeded", B: "succeeded"})
-    assert frontier.set(C, "base-conflict") == {"c", "d"}
+    assert frontier.set(C, state) == {"c", "d"}
     assert places(frontier, "abcd") == "succeeded succeeded blocked blocked"
     assert frontier.blockers(C) == frontier.blockers(D) == ("c",)
     assert frontier.set(C, "idle") == {"c", "d"}
@@ -162,11 +163,11 @@ def from_scratch(
         state = states[subtask]
         roots[subtask] = set()
         for other in needed:
-            if states[other] in ("failed", "stopped", "base-conflict"):
+            if states[other] in ("failed", "stopped", "base-conflict", "base-missing"):
                 roots[subtask].add(other)
             elif shown[other] == "blocked":
                 roots[subtask] |= roots[other]
-        if state == "base-conflict":
+        if state in ("base-conflict", "base-missing"):
             shown[subtask], roots[subtask] = "blocked", {subtask}
         elif state != "idle":
             shown[subtask], roots[subtask] = state, set()

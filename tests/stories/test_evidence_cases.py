@@ -39,11 +39,13 @@ def test_a_verified_commit_that_is_gone_stops_what_builds_on_it_and_is_named(wor
     gone = _destroy(world, "a")
     done = world.run("graph-run", "plan", "--json")
     assert done.code == 4, str(done)
-    assert _states(world) == {"a": "SUCCEEDED", "b": "FAILED", "other": "SUCCEEDED"}
+    assert _states(world) == {"a": "SUCCEEDED", "b": "BLOCKED", "other": "SUCCEEDED"}
+    assert [each["subtask"] for each in done.data["attention"]] == ["b"]
     failure = _item(world, "b")["failure"]
     redo = "coordinate-agents graph-resume plan a --redo"
     assert (failure["code"], failure["next"]) == ("WORKTREE_CONFLICT", redo)
     assert failure["message"] == f"a's verified commit {gone} is missing from this repository."
+    assert _item(world, "b")["reason"] == failure["message"]
     assert [line[1] for line in world.log_lines() if line[0] == "start"] == ["a", "other"]
     verified = world.run("graph-verify", "plan", "--json")
     assert verified.code == 4, str(verified)
@@ -52,6 +54,7 @@ def test_a_verified_commit_that_is_gone_stops_what_builds_on_it_and_is_named(wor
         [],
     ]
     assert redo in world.run("graph-inspect", "plan", "b").out
+    assert redo in world.run("graph-why", "plan", "b").out
     again = world.run(*redo.split()[1:], "--json")
     assert again.data["resume"]["reset"] == ["a", "b"], str(again)
     assert world.run("graph-run", "plan").code == 0
