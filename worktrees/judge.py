@@ -58,7 +58,7 @@ class Judge:
         self.git_dir = str(Path(facts.state_dir) / "judge")
         self._objects = str(Path(facts.common_dir) / "objects")
         self._environment = inherited_environment() | ENVIRONMENT
-        self._reader = ObjectReader(self._start_reader)
+        self._reader = ObjectReader(self._start_reader, f"{facts.common_dir}/objects")
         self.commits = CommitReader(self._reader)
         self.trees = TreeReader(self._reader, self.commits)
         self._writers = {
