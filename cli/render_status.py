@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from coordinate_agents.cli.layout import cell, cut, short, span, table, width
-from coordinate_agents.graph.states import IDLE_LIFE_S
 from coordinate_agents.graph.text import counted
+from coordinate_agents.sessions.turns.model import IDLE_LIFE_S
 
 PROGRAM: Final = "coordinate-agents"
 # Up to so many subtasks each gets a line; in a larger graph the quiet ones are only counted.

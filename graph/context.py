@@ -6,8 +6,8 @@ Made once per drive by `operations`; owned by the engine, whose `apply` is `reco
 import hashlib
 import os
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
@@ -21,7 +21,7 @@ from coordinate_agents.graph.bell import Bell
 from coordinate_agents.graph.config import Config
 from coordinate_agents.graph.events import Event
 from coordinate_agents.graph.model import GraphId, SubtaskId, Task, TaskGraph, slug
-from coordinate_agents.graph.ports import Agents, Clock, Progress, Sessions, Worktrees
+from coordinate_agents.graph.ports import Agents, Clock, Progress, Sessions, Turns, Worktrees
 from coordinate_agents.graph.snapshot import Snapshot, TaskRun
 from coordinate_agents.graph.store.blobs import Blobs
 from coordinate_agents.graph.store.store import Store
@@ -86,6 +86,20 @@ class Context:
     holds: set[SubtaskId] = field(default_factory=set)
     # Rings when somebody outside asks to be looked at, such as after a submission.
     nudged: Bell = field(default_factory=Bell)
+    # Set by `with_turns`.
+    opened_turns: Turns | None = None
+
+    @property
+    def turns(self) -> Turns:
+        """The turns of the graph's Sessions."""
+        assert self.opened_turns is not None, "used outside with_turns"
+        return self.opened_turns
+
+    @asynccontextmanager
+    async def with_turns(self) -> AsyncIterator[None]:
+        """Coordinate the turns of Sessions inside the block; leaving it ends no agent."""
+        async with self.sessions.turns() as self.opened_turns:
+            yield
 
     async def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Run a blocking function in a worker thread. Waits for it even when cancelled: git calls are bounded."""

@@ -57,7 +57,7 @@ async def require_vacant(context: Context, run: TaskRun) -> None:
             how = "lives" if facts.liveness == "live" else "does not answer and may live"
             said = f"Session {name} of an earlier attempt {how} in its worktree"
             raise _occupied(context, run, name, said, way_out(name, facts))
-        survivors = await context.sessions.close(name) if is_idle or facts.survivors else ()
+        survivors = await context.turns.dispose_session(name) if is_idle or facts.survivors else ()
         if survivors:
             said = f"{', '.join(survivors[:3])} survived Session {name} of an earlier attempt"
             raise _occupied(context, run, name, said, f"kill {survivors[0].split()[0]}", code="SESSION_CLOSE_FAILED")

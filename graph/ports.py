@@ -5,7 +5,8 @@ handles: specifications, hashes and facts, so that a subtask may run on another 
 block and are called in worker threads; methods of `Sessions` are coroutines.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from coordinate_agents.graph.events import Event
@@ -24,11 +25,18 @@ from coordinate_agents.sessions.model import (
     SessionFacts,
     SessionId,
     SessionRecord,
-    TurnFacts,
-    TurnLimits,
     TurnReading,
     TurnRequest,
     WriteResult,
+)
+from coordinate_agents.sessions.turns.model import (
+    Answer,
+    Fact,
+    RequestId,
+    TurnId,
+    TurnOutcome,
+    TurnSpec,
+    TurnsView,
 )
 from coordinate_agents.worktrees.model import (
     Base,
@@ -384,7 +392,17 @@ class Worktrees(Protocol):
 
 
 class Sessions(Protocol):
-    """Custody of processes. Raises: SessionError. A Session outlives the caller unless it is of kind "command"."""
+    """Custody of processes. Raises: SessionError. A Session outlives the caller unless it is of kind "command".
+
+    Agents are given turns through `turns`; commands are started and waited for as they are.
+    """
+
+    def turns(self, *, read_only: bool = False) -> "AbstractAsyncContextManager[Turns]":
+        """The turns of these Sessions inside the block; leaving it ends no agent.
+
+        `read_only`: who gives no turns writes no record of them.
+        """
+        ...
 
     async def start(self, launch: Launch) -> SessionRecord:
         """Start a host and its child; returns once the host says so. A child that ended at once is not an error."""
@@ -460,38 +478,12 @@ class Sessions(Protocol):
         """Press named keys of a closed list, never as a paste."""
         ...
 
-    async def interrupt(self, session_id: SessionId) -> None:
-        """What Ctrl-C at its terminal does."""
-        ...
-
     async def hold(self, session_id: SessionId) -> None:
         """Let no deadline run until `release`: a person works where its program does."""
         ...
 
     async def release(self, session_id: SessionId) -> None:
         """Let the deadlines run again; the time between counts in none."""
-        ...
-
-    async def end_turn(self, session_id: SessionId, *, idle_life_s: float) -> TurnFacts:
-        """The turn is over and the child stays, idle, until its host closes it after so long."""
-        ...
-
-    async def begin_turn(self, session_id: SessionId, limits: TurnLimits) -> None:
-        """One more turn in the living child, with deadlines of its own."""
-        ...
-
-    async def prompt(
-        self, session_id: SessionId, turn: str, limits: TurnLimits | None = None, *, text: str | None = None
-    ) -> None:
-        """Of an agent whose driver is acp: start this turn with its prompt file, or the text. Repeated: no change."""
-        ...
-
-    async def cancel(self, session_id: SessionId, turn: str | None = None, *, bound_s: float | None = None) -> bool:
-        """Ask such an agent to stop this turn (None: the one that runs), once; whether it was asked now."""
-        ...
-
-    async def answer(self, session_id: SessionId, request: str, option: str | None) -> None:
-        """Answer a permission request of such an agent with one of its options; None: cancelled. First one wins."""
         ...
 
     async def turn_end(self, session_id: SessionId, turn: str) -> AgentTurn:
@@ -508,6 +500,51 @@ class Sessions(Protocol):
     async def end_strays(self, markers: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:
         """End what lives of trees whose host is gone, found by marker, cwd, root or open files; survivors."""
         ...
+
+
+class Turns(Protocol):
+    """The turns of Sessions, coordinated by this process: at most one of each, with one end. Raises: SessionError."""
+
+    async def start_turn(
+        self, session: SessionId, spec: TurnSpec, *, turn: TurnId | None = None, is_wanted: Callable[[], bool] = ...
+    ) -> TurnId:
+        """Give the agent a turn, in its living process or in one that is started; returns when it has it.
+
+        `is_wanted` is asked again after every wait; when it says no, what was started is ended again.
+        """
+        ...
+
+    async def take_over(self, session: SessionId, turn: TurnId, spec: TurnSpec) -> None:
+        """Coordinate a turn of whose end nobody knows; one that was started here is left as it is."""
+        ...
+
+    async def wait_for_turn(self, session: SessionId, turn: TurnId) -> TurnOutcome:
+        """How it ended, once it has. Cancelling the wait is not cancelling the turn."""
+        ...
+
+    def observe(self, session: SessionId, fact: Fact) -> None:
+        """A fact about its process that was seen from here, such as the end of the turn."""
+        ...
+
+    async def dispose_session(
+        self, session: SessionId, *, bound_s: float | None = None, graceful: bool = True
+    ) -> tuple[str, ...]:
+        """End the Session's tree with whatever goes on in it; returns survivors. Of none there is nothing to end."""
+        ...
+
+    async def resolve_permission(self, session: SessionId, request: RequestId, answer: Answer) -> WriteResult:
+        """Answer what it asks. Raises: SESSION_STATE_CONFLICT for what it does not ask, or any more."""
+        ...
+
+    async def interrupt(self, session: SessionId) -> None:
+        """Ask its agent, in the agent's own way, to stop what it does."""
+        ...
+
+    async def write_input(self, session: SessionId, text: str, *, submit: bool = False) -> WriteResult:
+        """Type text the adapter's way; see `Sessions.write`."""
+        ...
+
+    async def get_state(self, session: SessionId) -> TurnsView: ...
 
 
 class Screen(Protocol):

@@ -77,4 +77,4 @@ async def _close(context: Context, run: TaskRun) -> Sequence[str]:
     facts = await context.sessions.look(SessionId(run.session))
     if facts.liveness in ("absent", "foreign", "ended"):
         return facts.survivors
-    return await context.sessions.close(SessionId(run.session))
+    return await context.turns.dispose_session(SessionId(run.session))

@@ -1,27 +1,17 @@
 """Turns over the Agent Client Protocol: the agent's host says when one is over, and its word proves nothing.
 
-The process stays over all turns of an attempt, as that of an interactive agent does. A turn is begun by its name, so
-whoever comes back after a crash begins no second one.
+The process stays over all turns of an attempt, as that of an interactive agent does. What its turns came to is put in
+the words of the record here.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from coordinate_agents.graph.config import Config
 from coordinate_agents.graph.context import Context
-from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.ports import Agents
 from coordinate_agents.graph.runs import TaskRun
-from coordinate_agents.graph.staying import can_take_turn
-from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import (
-    AgentTurn,
-    ResolvedAgent,
-    SessionEnd,
-    SessionFacts,
-    SessionId,
-    TurnFacts,
-    TurnLimits,
-)
+from coordinate_agents.sessions.model import ResolvedAgent, SessionEnd, SessionFacts, SessionId
+from coordinate_agents.sessions.turns.model import TurnId, TurnOutcome
 
 # The agent says that its turn is over: a trigger to look at its work.
 ENDED: Final = "turn-ended"
@@ -31,21 +21,13 @@ REFUSED: Final = "refused"
 FAILED: Final = "failed"
 
 
-class Spoken(NamedTuple):
-    """The end of a turn whose process stays: its cause for the record, what the agent said of it, its output."""
-
-    cause: str
-    detail: str
-    facts: TurnFacts
-
-
 def is_spoken(agent: ResolvedAgent | None) -> bool:
     return agent is not None and agent.driver == "acp"
 
 
-def turn_name(run: TaskRun) -> str:
-    """The turn's id at its host, where it is never used twice: a Session belongs to one attempt."""
-    return f"t{run.turn}"
+def turn_id(turn: int) -> TurnId:
+    """The turn's id in its Session, where it is never used twice: a Session belongs to one attempt."""
+    return TurnId(f"t{turn}")
 
 
 def require_driver(agents: Agents, config: Config, name: str) -> None:
@@ -58,51 +40,27 @@ def require_driver(agents: Agents, config: Config, name: str) -> None:
         agents.require_supported(config.settings_of(name))
 
 
-async def speak(context: Context, subtask: SubtaskId) -> Spoken | None:
-    """Give the turn its prompt and wait for its end; None when the process did not outlive it: `wait` says how."""
-    run, task = context.run(subtask), context.task(subtask)
-    session, name = SessionId(run.session or ""), turn_name(run)
-    while context.run(subtask).phase == "held":  # a person works there
-        await context.next_change()
-    limits = TurnLimits(timeout_s=task.timeout_s, idle_timeout_s=task.idle_timeout_s, on_idle=task.on_idle)
-    await _begin(context, session, name, limits)
-    turn = await context.sessions.turn_end(session, name)
-    facts = await context.sessions.look(session)
-    if not can_take_turn(facts) or facts.record is None or facts.record.state != "idle":
-        return None
-    cause, detail = cause_of(turn)
-    return Spoken(cause, detail, TurnFacts(turn.tail, None, turn.duration_ms))
+def cause_of_outcome(outcome: TurnOutcome) -> tuple[str, str]:
+    """The cause for the record of a turn whose process stays, and what the agent said of it."""
+    return _cause(outcome.kind, outcome.stop_reason, outcome.message)
 
 
-async def _begin(context: Context, session: SessionId, name: str, limits: TurnLimits) -> None:
-    """Start the turn, after one that a person began in the Session by hand."""
-    while True:
-        try:
-            return await context.sessions.prompt(session, name, limits)
-        except SessionError as error:
-            facts = await context.sessions.look(session)
-            running = facts.record.turn if facts.record is not None else None
-            if error.code != "SESSION_STATE_CONFLICT" or running is None:
-                raise
-            await context.sessions.turn_end(session, running.id)
-
-
-def cause_of(turn: AgentTurn) -> tuple[str, str]:
-    """The cause for the record, and what was said of it."""
-    if turn.was_cancelled:
-        return CANCELLED, turn.error
-    if turn.state == "failed":
-        return FAILED, turn.error
-    if turn.stop_reason == "refusal":
+def _cause(kind: str, stop_reason: str, said: str) -> tuple[str, str]:
+    if kind == "cancelled":
+        return CANCELLED, said
+    if kind == "failed":
+        return FAILED, said
+    if stop_reason == "refusal":
         return REFUSED, "it refused"
-    return ENDED, "" if turn.stop_reason == "end_turn" else f"it stopped: {turn.stop_reason or 'without a reason'}"
+    return ENDED, "" if stop_reason == "end_turn" else f"it stopped: {stop_reason or 'without a reason'}"
 
 
 async def cause_of_exit(context: Context, run: TaskRun, end: SessionEnd) -> tuple[str, str | None]:
     """Why the turn is over whose process ended: exit code 0 in the middle of one is no success, and an end is one."""
-    turn = await context.sessions.turn_end(SessionId(run.session or ""), turn_name(run))
+    turn = await context.sessions.turn_end(SessionId(run.session or ""), turn_id(run.turn))
     if end.cause == "unused" or (end.cause == "exit" and turn.state == "ended"):
-        return cause_of(turn)
+        kind = "cancelled" if turn.was_cancelled else turn.state
+        return _cause(kind, turn.stop_reason, turn.error)
     if end.cause == "exit" and end.exit_code == 0:
         return FAILED, turn.error
     return end.cause, end.error
@@ -110,5 +68,5 @@ async def cause_of_exit(context: Context, run: TaskRun, end: SessionEnd) -> tupl
 
 def is_over(run: TaskRun, facts: SessionFacts | None) -> bool:
     """Whether the run's turn came to its end while nobody watched it."""
-    turn = facts.record.turn_named(turn_name(run)) if facts is not None and facts.record is not None else None
+    turn = facts.record.turn_named(turn_id(run.turn)) if facts is not None and facts.record is not None else None
     return turn is not None and turn.is_over

@@ -7,10 +7,6 @@ the state of the graph. An event that its table does not list changes nothing an
 from collections.abc import Mapping
 from typing import Final, Literal
 
-# How long the Session of an interactive agent may be idle between two turns. A review may wait over a night; the same
-# as the default of `inputTimeout`, which is also a wait for a person.
-IDLE_LIFE_S: Final = 12 * 3600.0
-
 TaskState = Literal["idle", "running", "succeeded", "failed", "stopped"]
 Phase = Literal["preparing", "working", "awaiting-input", "throttled", "held", "verifying"]
 ShownState = Literal["WAITING", "READY", "BLOCKED", "RUNNING", "SUCCEEDED", "FAILED", "STOPPED"]

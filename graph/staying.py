@@ -2,7 +2,7 @@
 
 The process of an interactive agent lives on when its turn is over. Its next turn (a fix, or what a review asks for) is
 typed into it. It takes no slot. It is closed when its attempt failed, before a new attempt of its subtask, when the
-graph is stopped, approved or cleaned up, and by its own host after `states.IDLE_LIFE_S` without a turn. Closing is
+graph is stopped, approved or cleaned up, and by its own host after `IDLE_LIFE_S` without a turn. Closing is
 recorded after it happened and can be repeated: a crash between the two leaves a record that the next close corrects.
 """
 
@@ -29,19 +29,6 @@ def can_take_turn(facts: SessionFacts) -> bool:
     return facts.liveness == "live" and facts.record is not None and facts.record.state != "closing"
 
 
-async def close_any(context: Context, session: str) -> tuple[str, ...]:
-    """Close a Session; returns survivors. One that was only meant to start, before its driver died, is none to close.
-
-    Raises: SessionError SESSION_CLOSE_FAILED when its host is silent.
-    """
-    try:
-        return await context.sessions.close(SessionId(session))
-    except SessionError as error:
-        if error.code == "SESSION_NOT_FOUND":
-            return ()
-        raise
-
-
 async def close_open(context: Context, subtask: SubtaskId, reason: str) -> tuple[str, ...]:
     """Close the subtask's Session that stayed open; returns survivors. Nothing when there is none.
 
@@ -50,7 +37,7 @@ async def close_open(context: Context, subtask: SubtaskId, reason: str) -> tuple
     session = context.run(subtask).open_session
     if session is None:
         return ()
-    survivors = await close_any(context, session)
+    survivors = await context.turns.dispose_session(SessionId(session))
     crash_point("stay.closed")
     if context.run(subtask).open_session == session:
         context.record(SessionClosed(subtask, session, reason, survivors[:20]))

@@ -8,8 +8,9 @@ from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.events import Failure, SessionClosed, TaskStopped
 from coordinate_agents.graph.model import SubtaskId, slug
-from coordinate_agents.graph.staying import close_any, close_idle
+from coordinate_agents.graph.staying import close_idle
 from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.sessions.model import SessionId
 
 
 async def stop_all(context: Context, *, reason: str, only: SubtaskId | None = None) -> Mapping[SubtaskId, SessionError]:
@@ -32,8 +33,10 @@ async def _stop(context: Context, subtask: SubtaskId, reason: str, refused: dict
     run = context.run(subtask)
     survivors: tuple[str, ...] = ()
     try:
-        for session in dict.fromkeys((run.command_session, run.session, run.open_session)):
-            survivors += await close_any(context, session) if session is not None else ()
+        if run.command_session is not None:
+            survivors = await _close_command(context, SessionId(run.command_session))
+        for session in dict.fromkeys((run.session, run.open_session)):
+            survivors += await context.turns.dispose_session(SessionId(session)) if session is not None else ()
     except SessionError as error:
         refused[subtask] = error
         return
@@ -49,3 +52,13 @@ async def _stop(context: Context, subtask: SubtaskId, reason: str, refused: dict
         )
     if context.run(subtask).state == "running":
         context.record(TaskStopped(subtask, reason, failure))
+
+
+async def _close_command(context: Context, session: SessionId) -> tuple[str, ...]:
+    """One that was only meant to start, before its driver died, is none to close."""
+    try:
+        return await context.sessions.close(session)
+    except SessionError as error:
+        if error.code == "SESSION_NOT_FOUND":
+            return ()
+        raise

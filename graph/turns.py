@@ -21,11 +21,10 @@ from coordinate_agents.graph.events import (
 )
 from coordinate_agents.graph.examining import examine_request
 from coordinate_agents.graph.machine import TURN_OVER
-from coordinate_agents.graph.model import SubtaskId, slug
+from coordinate_agents.graph.model import SubtaskId, Task, slug
 from coordinate_agents.graph.prompting import commit_by_of, found_words, prompt_of
 from coordinate_agents.graph.snapshot import INTERRUPTED, LIMIT_CODES, TaskRun
-from coordinate_agents.graph.speaking import CANCELLED, FAILED, REFUSED, cause_of_exit, is_spoken
-from coordinate_agents.graph.states import IDLE_LIFE_S
+from coordinate_agents.graph.speaking import CANCELLED, FAILED, REFUSED, cause_of_exit, is_spoken, turn_id
 from coordinate_agents.graph.staying import can_take_turn, require_closed
 from coordinate_agents.graph.text import counted
 from coordinate_agents.graph.watching import Watch
@@ -39,6 +38,7 @@ from coordinate_agents.sessions.model import (
     TurnReading,
     TurnRequest,
 )
+from coordinate_agents.sessions.turns.model import IDLE_LIFE_S, TurnSpec
 
 # Trying again would meet the same screen.
 _FINAL_CODES = frozenset({"AUTH_REQUIRED", "AWAITING_INPUT", "QUOTA_EXHAUSTED"})
@@ -122,9 +122,10 @@ async def _next_turn(context: Context, effect: OpenSession, agent: ResolvedAgent
         continues=True,
     )
     await context.call(context.agents.next_turn, session, prompt, turn=effect.turn)
-    if not is_spoken(agent):  # which is given its turn and its prompt in one
-        limits = TurnLimits(timeout_s=task.timeout_s, idle_timeout_s=task.idle_timeout_s, on_idle=task.on_idle)
-        await context.sessions.begin_turn(session, limits)
+    spec = TurnSpec(limits=_limits(task))
+    await context.turns.start_turn(
+        session, spec, turn=turn_id(effect.turn), is_wanted=lambda: _is_wanted(context, run.id, session)
+    )
     crash_point("stay.begun")
     child, host = facts.record.child, facts.record.host
     return SessionStarted(run.id, session, pid=child.pid if child else None, host_pid=host.pid if host else None)
@@ -187,11 +188,24 @@ async def _new_process(context: Context, effect: OpenSession, run: TaskRun, agen
         on_idle=task.on_idle,
     )
     launch = await context.call(context.agents.turn, request)
-    record = await context.sessions.start(launch)
+    spec = TurnSpec(launch=launch, limits=_limits(task))
+    await context.turns.start_turn(
+        session, spec, turn=turn_id(effect.turn), is_wanted=lambda: _is_wanted(context, run.id, session)
+    )
     crash_point("session.started")
-    child = record.child.pid if record.child else None
-    host = record.host.pid if record.host else None
-    return SessionStarted(run.id, session, pid=child, host_pid=host)
+    process = (await context.turns.get_state(session)).connection
+    assert process is not None
+    return SessionStarted(run.id, session, pid=process.pid, host_pid=process.host_pid)
+
+
+def _limits(task: Task) -> TurnLimits:
+    return TurnLimits(timeout_s=task.timeout_s, idle_timeout_s=task.idle_timeout_s, on_idle=task.on_idle)
+
+
+def _is_wanted(context: Context, subtask: SubtaskId, session: SessionId) -> bool:
+    """Whether the record still says that this Session is to have a turn."""
+    run = context.snapshot.runs.get(subtask)
+    return run is not None and run.state == "running" and run.session == session
 
 
 async def await_turn(context: Context, subtask: SubtaskId) -> Event:
@@ -199,7 +213,7 @@ async def await_turn(context: Context, subtask: SubtaskId) -> Event:
     run = context.run(subtask)
     assert run.session is not None and run.worktree is not None
     agent = _known_agent(context, run)
-    watch = Watch(context, subtask, agent)
+    watch = Watch(context, subtask, agent, turn_id(run.turn))
     end = await watch.until_end()
     crash_point("turn.seen")
     if isinstance(end, TurnFacts):

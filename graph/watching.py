@@ -20,10 +20,11 @@ from coordinate_agents.graph.events import PhaseChanged
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.pace import PACE
 from coordinate_agents.graph.planner import WITHOUT_SLOT
-from coordinate_agents.graph.speaking import is_spoken, speak
-from coordinate_agents.graph.states import IDLE_LIFE_S, Phase
+from coordinate_agents.graph.speaking import cause_of_outcome
+from coordinate_agents.graph.states import Phase
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import Question, ResolvedAgent, SessionEnd, SessionId, TurnFacts
+from coordinate_agents.sessions.model import Question, ResolvedAgent, SessionEnd, SessionId, TurnFacts, TurnLimits
+from coordinate_agents.sessions.turns.model import TurnCompleted, TurnId, TurnSpec
 
 # A turn that is tried again after a refusal and works for so long got through.
 PROBE_S: Final = 60.0
@@ -47,15 +48,14 @@ SETTLE_BOUND_S: Final = 60.0
 class Watch:
     """The turn of one subtask. `cause` is why it was ended from here, None when it was not; `detail` says more."""
 
-    def __init__(self, context: Context, subtask: SubtaskId, agent: ResolvedAgent | None) -> None:
+    def __init__(self, context: Context, subtask: SubtaskId, agent: ResolvedAgent | None, turn: TurnId) -> None:
         self._context = context
         self._subtask = subtask
         self._agent = agent
+        self._turn = turn
         self._session = SessionId(context.run(subtask).session or "")
         self._reads_terminal = anyio.Event()
         self._asked = ""
-        self._scope = anyio.CancelScope()
-        self._stays: TurnFacts | None = None
         self.cause: str | None = None
         self.detail = ""
 
@@ -64,12 +64,15 @@ class Watch:
 
         Raises: SessionError, and GraphError from recording.
         """
-        ended: list[SessionEnd] = []
+        task = self._context.task(self._subtask)
+        limits = TurnLimits(timeout_s=task.timeout_s, idle_timeout_s=task.idle_timeout_s, on_idle=task.on_idle)
+        await self._context.turns.take_over(self._session, self._turn, TurnSpec(limits=limits))
+        ended: list[SessionEnd | TurnFacts] = []
         failed: list[SessionError | GraphError] = []
 
         async def wait() -> None:
             try:
-                ended.append(await self._context.sessions.wait(self._session))
+                ended.append(await self._end_of_turn())
             except SessionError as error:
                 failed.append(error)
             group.cancel_scope.cancel()
@@ -84,15 +87,24 @@ class Watch:
                 group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
-            self._scope = group.cancel_scope
             group.start_soon(wait)
             for work in self._works():
                 group.start_soon(beside, work)
         if failed:
             raise failed[0]
-        if ended or self._stays is None:
-            return ended[0]
-        return self._stays
+        return ended[0]
+
+    async def _end_of_turn(self) -> SessionEnd | TurnFacts:
+        """How its process ended, or what the turn left of one that stays."""
+        outcome = await self._context.turns.wait_for_turn(self._session, self._turn)
+        if outcome.end is not None:
+            return outcome.end
+        if outcome.facts is not None:
+            if self.cause is None:  # the agent itself said that it is over
+                self.cause, self.detail = cause_of_outcome(outcome)
+            crash_point("stay.over")
+            return outcome.facts
+        return await self._context.sessions.wait(self._session)  # it went as its turn was over, or was ended
 
     async def take_slot(self) -> None:
         """Wait for the slot that a question gave back, before what follows takes the machine."""
@@ -106,9 +118,7 @@ class Watch:
         yield self._questions
         if self._context.run(self._subtask).limited_since is not None:
             yield self._probe
-        if is_spoken(self._agent):
-            yield self._speak
-        elif self._agent is not None and self._agent.mode == "interactive":
+        if self._agent is not None and self._agent.mode == "interactive":
             yield self._converse
 
     async def _probe(self) -> None:
@@ -116,13 +126,6 @@ class Watch:
         await anyio.sleep(PROBE_S)
         if self._phase == "working":
             self._record("working")
-
-    async def _speak(self) -> None:
-        """The turn of an agent that says when it is over."""
-        spoken = await speak(self._context, self._subtask)
-        if spoken is not None and self.cause is None:
-            self.cause, self.detail, self._stays = spoken
-            self._scope.cancel()
 
     # --- questions
 
@@ -301,10 +304,8 @@ class Watch:
         if not is_idle and not await self._until_idle():
             await self._end(cause, f"it went on for {SETTLE_BOUND_S:g} s after its turn was over, and was closed")
             return
-        self._stays = await self._context.sessions.end_turn(self._session, idle_life_s=IDLE_LIFE_S)
         self.cause = cause
-        crash_point("stay.over")
-        self._scope.cancel()
+        self._context.turns.observe(self._session, TurnCompleted(self._turn, cause))
 
     async def _until_idle(self) -> bool:
         """Wait until the program is silent and, where that can be seen, its screen looks idle. False at the bound.
@@ -366,7 +367,7 @@ class Watch:
                 continue  # a person answered; what follows may be the next question
             prompt = await self._context.call(self._context.agents.typed, self._session)
             self._record(self._phase, delivered="unknown")
-            result = await self._context.sessions.write(self._session, prompt, submit=True)
+            result = await self._context.turns.write_input(self._session, prompt, submit=True)
             if self.cause is not None:
                 return False
             self._record(self._phase, delivered=result.delivered)
@@ -403,4 +404,4 @@ class Watch:
 
     async def _end(self, cause: str, detail: str = "") -> None:
         self.cause, self.detail = cause, detail
-        await self._context.sessions.close(self._session)
+        await self._context.turns.dispose_session(self._session)

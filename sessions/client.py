@@ -10,12 +10,12 @@ import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import anyio.to_thread
@@ -36,6 +36,9 @@ from coordinate_agents.sessions.model import (
     SessionRecord,
 )
 from coordinate_agents.sessions.speaking import Speaking
+
+if TYPE_CHECKING:
+    from coordinate_agents.sessions.turns.coordinator import TurnCoordinator
 
 MAX_SESSIONS: Final = 256
 # A host answers in well under a millisecond; a loaded machine may need longer to run it at all.
@@ -179,6 +182,27 @@ class SessionHosts(Speaking):
             kept=str(self._path(session_id)),
             next=f"kill -CONT {seen.record.host.pid}" if seen.record.host else None,
         )
+
+    async def record(self, session_id: SessionId) -> SessionRecord | None:
+        """What its host recorded last; None when there is no record, or it is somebody else's."""
+        seen = self._see(session_id)
+        return None if seen.custody in ("absent", "foreign") else seen.record
+
+    async def record_change(self, session_id: SessionId, known: SessionRecord | None) -> SessionRecord | None:
+        """The record once question, turn or conversation are others than in `known`. Never returns after the end."""
+
+        def is_new(record: SessionRecord | None) -> bool:
+            return record is not None and (known is None or _told(record) != _told(known))
+
+        return await asking.until(self._path(session_id), is_new, self._words)
+
+    @asynccontextmanager
+    async def turns(self, *, read_only: bool = False) -> AsyncIterator["TurnCoordinator"]:
+        """See the port. `read_only`: this process gives no turns, so it writes no record of any."""
+        from coordinate_agents.sessions.turns.hosts import turns_of  # it knows this class
+
+        async with turns_of(self, self._root, read_only=read_only) as turns:
+            yield turns
 
     async def question(self, session_id: SessionId) -> Question | None:
         """See the port."""
@@ -324,6 +348,10 @@ def _live(record: SessionRecord | None, answer: Mapping[str, Any]) -> SessionFac
         found = replace(found, last_activity_at=max(found.last_activity_at, time.time() - silent_s))
     total = int(answer.get("output_bytes", 0))
     return SessionFacts("live", found, str(answer.get("last_line", "")), (), total, bool(answer.get("attached")))
+
+
+def _told(record: SessionRecord) -> tuple[object, ...]:
+    return record.question, record.turn, record.conversation
 
 
 def _wait_briefly(host: HostProcess) -> None:

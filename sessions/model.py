@@ -5,6 +5,7 @@ process tree. The same custody serves agents (kind "agent") and the Runtime's ow
 teardown (kind "command").
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NewType
@@ -90,6 +91,13 @@ class Question:
     deny: tuple[str, ...] = ()
     request: str = ""
     options: tuple[Option, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Names this very question: another one, or the same asked again later, has another id."""
+        words = f"{self.kind}\0{self.since!r}\0{self.text}{self.request}"
+        digest = hashlib.sha256(words.encode("utf-8", "replace"))
+        return f"q-{digest.hexdigest()[:12]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ async def tell(
         assert run.session is not None
         engine.apply(TaskTold(subtask, words, now=True, who=who, request=request))
         try:
-            result = await context.sessions.write(SessionId(run.session), words, submit=True)
+            result = await context.turns.write_input(SessionId(run.session), words, submit=True)
         except SessionError as error:
             reason = error.message
         else:

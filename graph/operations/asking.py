@@ -61,7 +61,9 @@ def do_alone(runtime: Runtime, graph: str, verb: str, act: Callable[[Engine], Aw
     """
 
     async def look() -> T:
-        return await act(_Looking(open_context(runtime, graph, -1, needs="records"), DriveOptions(only_look=True)))
+        context = open_context(runtime, graph, -1, needs="records")
+        async with context.with_turns():
+            return await act(_Looking(context, DriveOptions(only_look=True)))
 
     try:
         return anyio.run(look)
@@ -74,8 +76,9 @@ def with_lease(runtime: Runtime, graph: str, verb: str, act: Callable[[Engine], 
     lease = Lease.acquire(runtime.store, graph, purpose=verb)
 
     async def carry_out() -> T:
-        engine = Engine(open_context(runtime, graph, lease.generation, needs="records"), DriveOptions(only_look=True))
-        return await act(engine)
+        context = open_context(runtime, graph, lease.generation, needs="records")
+        async with context.with_turns():
+            return await act(Engine(context, DriveOptions(only_look=True)))
 
     try:
         return anyio.run(carry_out)

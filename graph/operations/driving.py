@@ -90,7 +90,8 @@ async def _drive(runtime: Runtime, graph_id: str, lease: Lease, request: DriveRe
     runtime.progress.begin(context.snapshot)
     ending: Ending = "ended"
     with RequestInbox(runtime.store, lease, on_nudge=context.nudged.ring) as inbox:
-        ending = await _run(engine, inbox, request, notifier)
+        async with context.with_turns():
+            ending = await _run(engine, inbox, request, notifier)
     if request.begin is not None:
         return context.snapshot, ending
     held = context.hold_starts() if ending == "ended" and context.snapshot.frontier.counts()["ready"] else ""

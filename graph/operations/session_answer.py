@@ -18,7 +18,8 @@ from coordinate_agents.graph.operations.session_target import PROGRAM, Target, f
 from coordinate_agents.graph.operations.session_write import given_text
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
-from coordinate_agents.sessions.model import Question, WriteResult
+from coordinate_agents.sessions.model import Question
+from coordinate_agents.sessions.turns.model import Answer, RequestId
 from coordinate_agents.worktrees.values import value_class
 
 
@@ -46,7 +47,9 @@ async def _answer(runtime: Runtime, request: Request, text: str | None) -> dict[
     target = await find(runtime, request.session)
     require_live(target)
     question = _asked(target, request.request)
-    result = await _type(runtime, target, request, question, text)
+    answer = _answer_of(target, request, text)
+    async with runtime.sessions.turns(read_only=True) as turns:
+        result = await turns.resolve_permission(target.id, RequestId(question["request"]), answer)
     return {
         "session": session_json(target),
         "question": question,
@@ -72,8 +75,8 @@ def _asked(target: Target, request: str | None) -> dict[str, Any]:
     )
 
 
-async def _choose(runtime: Runtime, target: Target, request: Request, asked: Question) -> WriteResult:
-    """Answer with one of the options that the agent offers. Raises: SESSION_STATE_CONFLICT when it was answered."""
+def _option_of(target: Target, request: Request, asked: Question) -> Answer:
+    """One of the options that the agent offers. Raises: UNSUPPORTED_CAPABILITY for what is none of them."""
     known = ", ".join(f"{option.id} ({option.name})" for option in asked.options)
     wanted = request.option
     if request.allow or request.deny:
@@ -87,21 +90,19 @@ async def _choose(runtime: Runtime, target: Target, request: Request, asked: Que
             next=f"{PROGRAM} session-answer {target.id} --option {shlex.quote(asked.options[0].id)}",
             facts={"sessionId": target.id},
         )
-    await runtime.sessions.answer(target.id, asked.request, wanted)
-    return WriteResult("true")
+    return Answer(wanted)
 
 
-async def _type(
-    runtime: Runtime, target: Target, request: Request, question: dict[str, Any], text: str | None
-) -> WriteResult:
+def _answer_of(target: Target, request: Request, text: str | None) -> Answer:
+    """In the form that the Session takes. Raises: UNSUPPORTED_CAPABILITY for a yes that nobody knows."""
     assert target.facts.record is not None and target.facts.record.question is not None
     asked = target.facts.record.question
     if asked.options:
-        return await _choose(runtime, target, request, asked)
+        return _option_of(target, request, asked)
     if text is not None:
-        return await runtime.sessions.write(target.id, text, submit=True, is_answer=True)
+        return Answer(text=text)
     if request.option is not None:
-        return await runtime.sessions.keys(target.id, _option_keys(request.option))
+        return Answer(keys=_option_keys(request.option))
     keys = asked.allow if request.allow else asked.deny
     if not keys:
         shown = " / ".join(" ".join(line.split()) for line in asked.text.splitlines() if line.strip())
@@ -114,7 +115,7 @@ async def _type(
             next=f"{PROGRAM} session-inspect {target.id} --screen",
             facts={"sessionId": target.id},
         )
-    return await runtime.sessions.keys(target.id, keys)
+    return Answer(keys=keys)
 
 
 def _option_keys(option: str) -> tuple[str, ...]:

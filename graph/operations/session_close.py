@@ -37,7 +37,8 @@ def execute(runtime: Runtime, request: Request) -> Result:
 
 async def _close(runtime: Runtime, request: Request) -> dict[str, Any]:
     target = await find(runtime, request.session)
-    survivors = await runtime.sessions.close(target.id, bound_s=request.bound, graceful=not request.now)
+    async with runtime.sessions.turns(read_only=True) as turns:
+        survivors = await turns.dispose_session(target.id, bound_s=request.bound, graceful=not request.now)
     facts = await runtime.sessions.look(target.id)
     return {
         "session": session_json(target._replace(facts=facts)),

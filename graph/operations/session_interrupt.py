@@ -1,4 +1,7 @@
-"""session-interrupt: what Ctrl-C at the Session's terminal would do. Whether the program ends is its own affair."""
+"""session-interrupt: ask the Session's agent to stop what it does, as Ctrl-C at its terminal would.
+
+Whether the program ends is its own affair; whoever waits for its turn sees what comes of it.
+"""
 
 from typing import Any, NamedTuple
 
@@ -23,5 +26,6 @@ def execute(runtime: Runtime, request: Request) -> Result:
 async def _interrupt(runtime: Runtime, word: str) -> dict[str, Any]:
     target = await find(runtime, word)
     require_live(target)
-    await runtime.sessions.interrupt(target.id)
+    async with runtime.sessions.turns(read_only=True) as turns:
+        await turns.interrupt(target.id)
     return {"session": session_json(target), "interrupted": True}

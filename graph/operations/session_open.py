@@ -43,6 +43,7 @@ from coordinate_agents.sessions.model import (
     SessionId,
     TurnRequest,
 )
+from coordinate_agents.sessions.turns.model import TurnSpec
 from coordinate_agents.worktrees.values import value_class
 
 _LOCK_NAME: Final = "open.lock"
@@ -250,7 +251,10 @@ async def _start(runtime: Runtime, place: _Place, agent: ResolvedAgent) -> Sessi
     )
     launch = await anyio.to_thread.run_sync(runtime.agents.turn, request)
     labels = {**launch.labels, **_labels(runtime, place, agent)}
-    await runtime.sessions.start(replace(launch, labels=labels, timeout_s=None, idle_timeout_s=None))
+    # A person's: one turn for as long as its process lives, and nothing is said in it yet.
+    spec = TurnSpec(launch=replace(launch, labels=labels, timeout_s=None, idle_timeout_s=None), prompt="")
+    async with runtime.sessions.turns() as turns:
+        await turns.start_turn(session, spec)
     return await runtime.sessions.look(session)
 
 

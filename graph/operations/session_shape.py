@@ -5,7 +5,6 @@ started, as labels, so that a Session says the same after its configuration chan
 makes it safe for a terminal.
 """
 
-import hashlib
 from typing import Any
 
 from coordinate_agents.graph.operations.session_target import Subtask, Target
@@ -89,7 +88,7 @@ def question_json(record: SessionRecord) -> dict[str, Any] | None:
     if question is None:
         return None
     return {
-        "request": request_id(question),
+        "request": question.id,
         "kind": question.kind,
         "text": question.text,
         "since": iso(question.since),
@@ -103,13 +102,6 @@ def _answers(question: Question) -> list[str]:
     kinds = {option.kind for option in question.options}
     known = {"allow": question.allow or "allow_once" in kinds, "deny": question.deny or "reject_once" in kinds}
     return [name for name, is_known in known.items() if is_known]
-
-
-def request_id(question: Question) -> str:
-    """Another question, or the same one asked again later, has another id."""
-    words = f"{question.kind}\0{question.since!r}\0{question.text}{question.request}"
-    digest = hashlib.sha256(words.encode("utf-8", "replace"))
-    return f"q-{digest.hexdigest()[:12]}"
 
 
 def subtask_json(subtask: Subtask | None) -> dict[str, Any] | None:

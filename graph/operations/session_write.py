@@ -83,7 +83,8 @@ async def _write(
         _require_no_dialog(target)
     result = None
     if text is not None:
-        result = await runtime.sessions.write(target.id, text, submit=is_submitted)
+        async with runtime.sessions.turns(read_only=True) as turns:
+            result = await turns.write_input(target.id, text, submit=is_submitted)
     if keys and (result is None or result.delivered != "false"):
         result = await runtime.sessions.keys(target.id, keys)
     assert result is not None

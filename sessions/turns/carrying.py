@@ -5,9 +5,8 @@ answer to the agent, the end of a tree, a write) goes on in tasks of its own and
 """
 
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, assert_never
+from typing import Any, Final, NamedTuple, assert_never
 
 import anyio
 from anyio.abc import TaskGroup
@@ -59,8 +58,7 @@ STOP_BOUND_S: Final = 10.0
 GRACE_S: Final = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     stop_s: float = STOP_BOUND_S
     grace_s: float = GRACE_S
 
@@ -124,6 +122,12 @@ class Carrier:
 
     def tell_start(self, live: Live) -> None:
         self._on_process(ProcessEvent(live.session, live.turns.process, self.clock.now()))
+
+    def forget(self, live: Live) -> None:
+        """Hear it no more; it is looked at anew when it is next asked for."""
+        if live.following is not None:
+            live.following.cancel()
+        self.lives.pop(live.session, None)
 
     def close(self, live: Live) -> Closing:
         """The close of the tree that is under way; it is begun when there is none."""
@@ -237,7 +241,8 @@ class Carrier:
 
     async def _follow(self, live: Live, process: int) -> None:
         try:
-            await self.driver.follow(live.session, partial(self.report, live, process))
+            with anyio.CancelScope() as live.following:
+                await self.driver.follow(live.session, partial(self.report, live, process))
         except SessionError as error:
             if live.turns.process == process:
                 live.trouble = error

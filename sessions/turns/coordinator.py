@@ -12,7 +12,6 @@ Used as `async with TurnCoordinator(…) as turns`. Leaving the block writes wha
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -35,29 +34,17 @@ from coordinate_agents.sessions.turns.live import Live, restored
 from coordinate_agents.sessions.turns.model import (
     Answer,
     Fact,
+    PermissionRequested,
     RequestId,
     TurnId,
     TurnOutcome,
     TurnRecord,
     TurnSpec,
-    TurnState,
+    TurnsView,
 )
 from coordinate_agents.sessions.turns.opening import Starter, conflict
 from coordinate_agents.sessions.turns.ports import Clock, Driver, Records
 from coordinate_agents.sessions.turns.states import ACTIVE
-
-
-@dataclass(frozen=True, slots=True)
-class TurnsView:
-    """A Session's turns at one moment. `silent_s`: for how long nothing came, waits for a person left out."""
-
-    state: TurnState
-    turn: TurnId | None
-    generation: int
-    pending: tuple[RequestId, ...]
-    external_session: str | None
-    outcome: TurnOutcome | None
-    silent_s: float
 
 
 def _nobody(event: object) -> None:
@@ -124,23 +111,34 @@ class TurnCoordinator:
         Raises: SESSION_STATE_CONFLICT; what the driver and the records raise. Then no event tells of the turn.
         """
         live = await self._live(session)
+        if turn is not None and live.is_restored and live.is_at(turn):
+            return turn  # begun before a crash: what it needs, it has
         starter = Starter(self._carrier, live, spec, lambda: not self._is_leaving and is_wanted())
         if replacing is not None:
             await starter.validate_beside()
             await self.abandon_turn(session, replacing)
         return await starter.start(turn or TurnId(f"t{live.turns.generation + 1}"), is_validated=replacing is not None)
 
-    async def take_over(self, session: SessionId, turn: TurnId) -> None:
-        """Coordinate a turn that an earlier process started and that nobody saw the end of.
+    async def take_over(self, session: SessionId, turn: TurnId, spec: TurnSpec) -> None:
+        """Coordinate a turn that an earlier process started and that nobody saw the end of; one of here is left alone.
 
-        Raises: SESSION_NOT_FOUND when there is nothing of it; SESSION_NOT_HEALTHY.
+        Raises: SESSION_STATE_CONFLICT when there is nothing of it, or another turn runs; what kept it from being
+        followed, when it still does. A driver that can tell is asked to give the turn in case its agent never got it.
         """
         live = await self._live(session)
+        if live.trouble is not None or (live.is_restored and live.turns.state == "idle"):
+            # Its folder may be there again, and what it told while nobody cared is to be told again.
+            self._carrier.forget(live)
+            live = await self._live(session)
+        if live.turns.outcome is not None and live.turns.outcome.turn == turn:
+            return
         if live.turns.state == "idle" and (live.turns.process or live.turns.end is not None):
             self._carrier.apply(live, TakenOver(turn))
         if not live.is_at(turn):
             raise conflict(session, f"turn {turn} is not to be taken over while it is {live.turns.state}")
         self._carrier.keeper.watch(session)
+        if live.is_restored and live.turns.process:
+            await self._driver.begin(session, turn, spec, is_new=True)
 
     async def wait_for_turn(self, session: SessionId, turn: TurnId) -> TurnOutcome:
         """How the turn ended, once it has. Cancelling the wait is not cancelling the turn.
@@ -182,13 +180,19 @@ class TurnCoordinator:
         if live is not None:
             self._carrier.apply(live, Reported(live.turns.process, fact))
 
-    async def resolve_permission(self, session: SessionId, request: RequestId, answer: Answer) -> None:
-        """The first answer counts. Raises: SESSION_STATE_CONFLICT for a permission that is not asked, or any more."""
+    async def resolve_permission(self, session: SessionId, request: RequestId, answer: Answer) -> WriteResult:
+        """Answer it; the first answer counts. Raises: SESSION_STATE_CONFLICT for one that is not asked, or any more."""
         live = await self._live(session)
         try:
-            self._carrier.apply(live, Resolve(request, answer))
+            self._carrier.apply(live, Resolve(request))
         except Illegal as error:
             raise conflict(session, f"permission {request} is not asked for, or any more") from error
+        return await self._driver.answer(session, request, answer)
+
+    async def interrupt(self, session: SessionId) -> None:
+        """Ask the agent to stop what it does. Whoever waits for its turn sees what comes of it."""
+        await self._live(session)
+        await self._driver.cancel(session, None)
 
     # --- Sessions
 
@@ -254,6 +258,7 @@ class TurnCoordinator:
             turns.external_sessions[-1] if turns.external_sessions else None,
             turns.outcome,
             live.pulse.silent_s(self._clock.monotonic()),
+            live.connection,
         )
 
     def has_active_turn(self, session: SessionId) -> bool:
@@ -279,13 +284,17 @@ class TurnCoordinator:
         record = await self._carrier.records.load(session)
         standing = await self._driver.stand(session)
         known = record or TurnRecord(session)
-        live = Live(session, restored(known, standing.connection), known, self._clock.monotonic())
+        live = Live(session, restored(known, standing), known, self._clock.monotonic())
         self._carrier.lives[session] = live
         if record is not None:
             self._carrier.keeper.known(record)
+        still = {each.request for each in standing.pending}
         for request in known.pending:
-            if request not in standing.pending:
+            if request not in still:
                 self._carrier.apply(live, Lost(request))
+        for each in standing.pending:
+            asked = each._replace(turn=live.turns.turn or each.turn)
+            self._carrier.apply(live, Reported(live.turns.process, PermissionRequested(asked)))
         if live.turns.process:
             self._carrier.follow(live)
         return live

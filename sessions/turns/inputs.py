@@ -4,7 +4,7 @@ An input says which turn and which process it is about, where that matters, so t
 Effects are carried out by `carrying`.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from coordinate_agents.sessions.model import SessionEnd, TurnFacts
 from coordinate_agents.sessions.turns.model import (
@@ -30,8 +30,7 @@ class Illegal(Exception):
         self.trigger = trigger
 
 
-@dataclass(frozen=True, slots=True)
-class Turns:
+class Turns(NamedTuple):
     """One Session's turns. `generation` counts the turns that were validated; `seq` the events of the present one.
 
     `process` is the number of the living process, 0 for none, out of `processes` that there were. `pending` are the
@@ -63,123 +62,104 @@ class Turns:
 # --- inputs
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """A start was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Validated:
+class Validated(NamedTuple):
     turn: TurnId
 
 
-@dataclass(frozen=True, slots=True)
-class Withdrawn:
+class Withdrawn(NamedTuple):
     """The start was refused before anything was recorded."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessWanted:
+class ProcessWanted(NamedTuple):
     """The driver is about to be asked for a process: whatever an earlier one says from now on is ignored."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessKnown:
+class ProcessKnown(NamedTuple):
     """What the living process is like."""
 
     stays: bool
     exit_completes: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessGone:
+class ProcessGone(NamedTuple):
     """The process of before was ended, to make room for another."""
 
 
-@dataclass(frozen=True, slots=True)
-class TakenOver:
+class TakenOver(NamedTuple):
     """Somebody began this turn before this coordinator was there, and nobody saw its end."""
 
     turn: TurnId
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(NamedTuple):
     """A permission that was pending when an earlier coordinator went, and is not any more."""
 
     request: RequestId
 
 
-@dataclass(frozen=True, slots=True)
-class Beat:
+class Beat(NamedTuple):
     """Time to say that the turn goes on."""
 
     progress: Progress
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(NamedTuple):
     """The driver has taken the turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     """The driver has not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(NamedTuple):
     turn: TurnId
 
 
-@dataclass(frozen=True, slots=True)
-class Abandon:
+class Abandon(NamedTuple):
     turn: TurnId
 
 
-@dataclass(frozen=True, slots=True)
-class Overdue:
+class Overdue(NamedTuple):
     """A turn that was asked to stop has not, within the bound."""
 
     turn: TurnId
 
 
-@dataclass(frozen=True, slots=True)
-class Dispose:
+class Dispose(NamedTuple):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(NamedTuple):
     """The tree is gone, or what is left of it is named. `is_sure`: whether the close said anything at all."""
 
     survivors: tuple[str, ...] = ()
     is_sure: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Resolve:
+class Resolve(NamedTuple):
+    """Somebody is about to answer it."""
+
     request: RequestId
-    answer: Answer
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionOverdue:
+class PermissionOverdue(NamedTuple):
     """Nobody answered in time."""
 
     request: RequestId
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
+class Reported(NamedTuple):
     """A fact, from the process with that number."""
 
     process: int
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """What the present turn came to is recorded. `facts`: of a process that stays."""
 
     facts: TurnFacts | None = None
@@ -212,8 +192,7 @@ Input = (
 # --- effects
 
 
-@dataclass(frozen=True, slots=True)
-class Tell:
+class Tell(NamedTuple):
     """Publish it as number `seq` of the turn."""
 
     turn: TurnId
@@ -221,42 +200,35 @@ class Tell:
     event: Payload
 
 
-@dataclass(frozen=True, slots=True)
-class TellExit:
+class TellExit(NamedTuple):
     process: int
     end: SessionEnd
 
 
-@dataclass(frozen=True, slots=True)
-class SendAnswer:
+class SendAnswer(NamedTuple):
     request: RequestId
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True)
-class SendCancel:
+class SendCancel(NamedTuple):
     turn: TurnId
 
 
-@dataclass(frozen=True, slots=True)
-class Close:
+class Close(NamedTuple):
     """End the tree."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(NamedTuple):
     """Record how the turn ended, then say `Finished`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reap:
+class Reap(NamedTuple):
     """The turn is over and its process should end by itself soon."""
 
     process: int
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """Something changed that is to be on disk; at once, or at the next checkpoint."""
 
     at_once: bool = True

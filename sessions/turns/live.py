@@ -1,6 +1,5 @@
 """What the coordinator knows of one Session in this process: its turns, and who waits for what."""
 
-from dataclasses import replace
 from typing import Final
 
 import anyio
@@ -8,8 +7,8 @@ import anyio
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import SessionId
 from coordinate_agents.sessions.turns.inputs import Turns
-from coordinate_agents.sessions.turns.model import TurnId, TurnRecord
-from coordinate_agents.sessions.turns.ports import Connection
+from coordinate_agents.sessions.turns.model import Connection, TurnId, TurnRecord
+from coordinate_agents.sessions.turns.ports import Standing
 from coordinate_agents.sessions.turns.progress import Pulse
 from coordinate_agents.sessions.turns.states import ACTIVE
 
@@ -55,6 +54,10 @@ class Live:
         self.closing: Closing | None = None
         # How it is to be closed: (bound in seconds, graceful) of the first who asked.
         self.close_how: tuple[float | None, bool] = (None, True)
+        self.connection: Connection | None = None
+        # Its turn was begun by an earlier process, as far as that is known.
+        self.is_restored = True
+        self.following: anyio.CancelScope | None = None
         self.trouble: SessionError | None = None
         # Code and message of the last start that failed; empty once a turn was started.
         self.refusal = ("", "")
@@ -103,16 +106,22 @@ class Live:
         )
 
 
-def restored(record: TurnRecord, connection: Connection | None) -> Turns:
-    """The turns of a Session that an earlier coordinator left. Of one without a process nothing goes on."""
+def restored(record: TurnRecord, standing: Standing) -> Turns:
+    """The turns of a Session that an earlier coordinator left. Of one without a process nothing goes on.
+
+    What its process is seen to be in counts more than what was written before it came to that.
+    """
+    connection = standing.connection
     turns = Turns(
         generation=record.generation, turn=record.turn, external_sessions=record.external_sessions, processes=1
     )
     if connection is None:
         return turns
-    turns = replace(turns, process=1, stays=connection.stays, exit_completes=connection.exit_completes)
+    turns = turns._replace(process=1, stays=connection.stays, exit_completes=connection.exit_completes)
     if record.state == "disposed":
-        return replace(turns, state="disposed")
-    if record.turn is None or record.outcome is not None or record.state in ("idle", "opening"):
+        return turns._replace(state="disposed")
+    if not standing.is_busy:
         return turns
-    return replace(turns, state="running", has_begun=True)
+    if record.turn is None:
+        turns = turns._replace(turn=TurnId("t0"))  # of one that was started without turns
+    return turns._replace(state="running", has_begun=True)

@@ -9,7 +9,6 @@ A fact that comes before the driver has taken the turn is held until it has; if 
 of it.
 """
 
-from dataclasses import replace
 from typing import assert_never
 
 from coordinate_agents.sessions.model import SessionEnd, TurnFacts
@@ -50,7 +49,6 @@ from coordinate_agents.sessions.turns.inputs import (
 )
 from coordinate_agents.sessions.turns.model import (
     CANCELLED,
-    Answer,
     Completed,
     ExternalSession,
     ExternalSessionNamed,
@@ -86,11 +84,11 @@ def step(turns: Turns, what: Input) -> Step:
         case Withdrawn():
             return _to(turns, "withdrawn"), ()
         case ProcessWanted():
-            return replace(turns, process=turns.processes + 1, processes=turns.processes + 1), ()
+            return turns._replace(process=turns.processes + 1, processes=turns.processes + 1), ()
         case ProcessKnown(stays, exit_completes):
-            return replace(turns, stays=stays, exit_completes=exit_completes), ()
+            return turns._replace(stays=stays, exit_completes=exit_completes), ()
         case ProcessGone():
-            return replace(turns, process=0), ()
+            return turns._replace(process=0), ()
         case TakenOver(turn):
             return _taken_over(turns, turn)
         case Lost(request):
@@ -111,8 +109,8 @@ def step(turns: Turns, what: Input) -> Step:
             return _disposed(turns)
         case Closed():
             return _closed(turns, what)
-        case Resolve(request, answer):
-            return _resolved(turns, request, answer)
+        case Resolve(request):
+            return _resolved(turns, request)
         case PermissionOverdue(request):
             return _taken_back(turns, request, "overdue", answers=True)
         case Reported(process, fact):
@@ -146,7 +144,7 @@ def _to(turns: Turns, trigger: Trigger, **changes: object) -> Turns:
     following = TRANSITIONS[turns.state].get(trigger)
     if following is None:
         raise Illegal(turns.state, trigger)
-    return replace(turns, state=following, **changes)  # type: ignore[arg-type]
+    return turns._replace(state=following, **changes)  # type: ignore[arg-type]
 
 
 def _validated(turns: Turns, turn: TurnId) -> Turns:
@@ -175,7 +173,7 @@ def _taken_over(turns: Turns, turn: TurnId) -> Step:
 
 
 def _lost(turns: Turns, request: RequestId) -> Step:
-    after = replace(turns, settled=turns.settled | {request})
+    after = turns._replace(settled=turns.settled | {request})
     if turns.turn is None:
         return after, (Record(),)
     return _told(after, PermissionInvalidated(request, "lost"), Record())
@@ -203,7 +201,7 @@ def _stopped(turns: Turns, turn: TurnId, trigger: Trigger) -> Step:
     if turns.turn != turn or trigger not in TRANSITIONS[turns.state]:
         return turns, ()
     was_stopping = turns.state == "cancelling"
-    asked = replace(turns, is_replaced=turns.is_replaced or trigger == "abandon")
+    asked = turns._replace(is_replaced=turns.is_replaced or trigger == "abandon")
     after, effects = _settle_all(_to(asked, trigger), "cancelled")
     if turns.has_begun and not was_stopping:
         effects += (SendCancel(turn),)
@@ -212,12 +210,12 @@ def _stopped(turns: Turns, turn: TurnId, trigger: Trigger) -> Step:
 
 def _disposed(turns: Turns) -> Step:
     after, effects = _settle_all(_to(turns, "dispose"), "cancelled")
-    return replace(after, held=()), (*effects, Close())
+    return after._replace(held=()), (*effects, Close())
 
 
 def _closed(turns: Turns, what: Closed) -> Step:
     is_gone = what.is_sure and not what.survivors
-    left = replace(turns, is_tree_left=not is_gone, process=0 if is_gone else turns.process)
+    left = turns._replace(is_tree_left=not is_gone, process=0 if is_gone else turns.process)
     if not turns.has_begun or turns.turn is None:
         return _to(left, "tree gone" if is_gone else "tree left", has_begun=False), (Record(),)
     decided = TurnOutcome(turns.turn, "abandoned" if turns.is_replaced else "cancelled", "cancelled", end=turns.end)
@@ -225,11 +223,11 @@ def _closed(turns: Turns, what: Closed) -> Step:
     return after, (Finish(),)
 
 
-def _resolved(turns: Turns, request: RequestId, answer: Answer) -> Step:
-    """Raises: Illegal when nobody asks that, or any more."""
+def _resolved(turns: Turns, request: RequestId) -> Step:
+    """Somebody answers it, and does so by himself. Raises: Illegal when nobody asks that, or any more."""
     if all(each.request != request for each in turns.pending):
         raise Illegal(turns.state, "answered")
-    return _without(turns, request), (SendAnswer(request, answer), Record())
+    return _without(turns, request), (Record(),)
 
 
 def _taken_back(turns: Turns, request: RequestId, reason: str, *, answers: bool) -> Step:
@@ -250,7 +248,7 @@ def _settle_all(turns: Turns, reason: str) -> Step:
     effects: tuple[Effect, ...] = ()
     pending = turns.pending
     settled = turns.settled | {each.request for each in pending}
-    turns = replace(turns, pending=(), settled=settled)
+    turns = turns._replace(pending=(), settled=settled)
     for each in pending:
         turns, told = _tell(turns, PermissionInvalidated(each.request, reason))
         effects += (SendAnswer(each.request, CANCELLED), told)
@@ -263,7 +261,7 @@ def _settle_all(turns: Turns, reason: str) -> Step:
 def _reported(turns: Turns, fact: Fact) -> Step:
     """A fact of the living process. Of another turn, or after the end of this one: dropped."""
     if turns.state in ("starting", "cancelling", "abandoning") and not turns.has_begun:
-        return replace(turns, held=(*turns.held, fact)), ()
+        return turns._replace(held=(*turns.held, fact)), ()
     match fact:
         case ProcessExited(end):
             return _exited(turns, end)
@@ -295,7 +293,7 @@ def _is_heard(turns: Turns, turn: TurnId) -> bool:
 def _tell(turns: Turns, event: Payload) -> tuple[Turns, Tell]:
     assert turns.turn is not None
     seq = turns.seq + 1
-    return replace(turns, seq=seq), Tell(turns.turn, seq, event)
+    return turns._replace(seq=seq), Tell(turns.turn, seq, event)
 
 
 def _told(turns: Turns, event: Payload, *more: Effect) -> Step:
@@ -308,7 +306,7 @@ def _named(turns: Turns, name: str) -> Step:
         return turns, ()
     # The newest of each name counts, in order of arrival.
     known = (*(each for each in turns.external_sessions if each != name), name)
-    named = replace(turns, external_sessions=known)
+    named = turns._replace(external_sessions=known)
     if turns.state in LISTENING:
         return _told(named, ExternalSession(name), Record())
     return named, (Record(),)
@@ -321,7 +319,7 @@ def _asked(turns: Turns, permission: Permission) -> Step:
         return turns, ()
     is_open = permission.turn == turns.turn and turns.state in ("running", "awaiting-permission")
     if not is_open or not permission.options:
-        return replace(turns, settled=turns.settled | {request}), (SendAnswer(request, CANCELLED),)
+        return turns._replace(settled=turns.settled | {request}), (SendAnswer(request, CANCELLED),)
     asked = _to(turns, "permission", pending=(*turns.pending, permission))
     return _told(asked, PermissionAsked(permission), Record())
 
@@ -329,7 +327,7 @@ def _asked(turns: Turns, permission: Permission) -> Step:
 def _exited(turns: Turns, end: SessionEnd) -> Step:
     """A fact about the process; the end of the turn only when nothing else was said before."""
     told = TellExit(turns.process, end)
-    gone = replace(turns, process=0, is_tree_left=bool(end.survivors), end=end)
+    gone = turns._replace(process=0, is_tree_left=bool(end.survivors), end=end)
     if turns.state == "idle" and end.survivors:
         return _to(gone, "tree left"), (told, Record())
     if turns.turn is None or turns.state not in LISTENING:
@@ -353,16 +351,16 @@ def _ended(turns: Turns, outcome: TurnOutcome, trigger: Trigger) -> Step:
     if not _is_heard(turns, outcome.turn):
         return turns, ()
     if turns.state == "abandoning":
-        outcome = replace(outcome, kind="abandoned")
+        outcome = outcome._replace(kind="abandoned")
     elif turns.state == "cancelling" or (outcome.kind == "completed" and outcome.stop_reason == "cancelled"):
-        outcome = replace(outcome, kind="cancelled", stop_reason="cancelled")
+        outcome = outcome._replace(kind="cancelled", stop_reason="cancelled")
     after, effects = _settle_all(_to(turns, trigger, outcome=outcome), "ended")
     return after, (*effects, Finish())
 
 
 def _finished(turns: Turns, facts: TurnFacts | None) -> Step:
     assert turns.outcome is not None
-    outcome = turns.outcome if facts is None else replace(turns.outcome, facts=facts)
+    outcome = turns.outcome if facts is None else turns.outcome._replace(facts=facts)
     trigger: Trigger = "finished, tree left" if turns.is_tree_left else "finished"
     after = _to(turns, trigger, outcome=outcome, has_begun=False)
     effects: tuple[Effect, ...] = ()

@@ -2,13 +2,19 @@
 
 A driver reports facts; the machine decides what they mean; events are what everybody else is told. A fact may come
 late, twice, or from a process that is gone. An event never does.
+
+Named tuples, and not dataclasses: a run that starts would notice what forty of these cost.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, Literal, NewType
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple, NewType
 
 from coordinate_agents.sessions.model import Launch, SessionEnd, SessionId, TurnFacts, TurnLimits
+
+# How long a process may be idle between two turns. A review may wait over a night; the same as the default of
+# `inputTimeout`, which is also a wait for a person.
+IDLE_LIFE_S: Final = 12 * 3600.0
 
 TurnId = NewType("TurnId", str)
 RequestId = NewType("RequestId", str)
@@ -34,8 +40,7 @@ TurnState = Literal[
 OutcomeKind = Literal["completed", "failed", "cancelled", "abandoned"]
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionOption:
+class PermissionOption(NamedTuple):
     """`kind` as the agent's protocol names it (allow_once, reject_once, …); empty: not said."""
 
     id: str
@@ -43,8 +48,7 @@ class PermissionOption:
     kind: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Permission:
+class Permission(NamedTuple):
     """What an agent asks before it goes on. `deadline_s` after it came it is answered "cancelled"; None: never."""
 
     request: RequestId
@@ -55,70 +59,66 @@ class Permission:
     deadline_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """To a permission: one of its options, or None: cancelled."""
+class Answer(NamedTuple):
+    """To a permission: one of its options, or None: cancelled. A screen takes `keys` or `text` instead."""
 
     option: str | None = None
+    keys: tuple[str, ...] = ()
+    text: str | None = None
 
 
 CANCELLED: Final = Answer()
 
 
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 # --- facts: what a driver reports
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(NamedTuple):
     """More output. `cursor` is the absolute offset behind it; `text` may be empty where only the amount is known."""
 
     cursor: int
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Updated:
+class Updated(NamedTuple):
     """The agent's own words about its turn (a plan, a tool call), in a few plain fields."""
 
     turn: TurnId
     kind: str
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = _NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalSessionNamed:
+class ExternalSessionNamed(NamedTuple):
     """The agent's own conversation, to be resumed later."""
 
     external_session: str
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionRequested:
+class PermissionRequested(NamedTuple):
     permission: Permission
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionWithdrawn:
+class PermissionWithdrawn(NamedTuple):
     """The agent does not ask any more."""
 
     request: RequestId
 
 
-@dataclass(frozen=True, slots=True)
-class TurnCompleted:
+class TurnCompleted(NamedTuple):
     turn: TurnId
     stop_reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class TurnFailed:
+class TurnFailed(NamedTuple):
     turn: TurnId
     code: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessExited:
+class ProcessExited(NamedTuple):
     """The process is gone, with how. `end.survivors` are what is left of its tree."""
 
     end: SessionEnd
@@ -139,52 +139,44 @@ Fact = (
 # --- events: what everybody is told
 
 
-@dataclass(frozen=True, slots=True)
-class Stdout:
+class Stdout(NamedTuple):
     cursor: int
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(NamedTuple):
     kind: str
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = _NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalSession:
+class ExternalSession(NamedTuple):
     external_session: str
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionAsked:
+class PermissionAsked(NamedTuple):
     permission: Permission
 
 
-@dataclass(frozen=True, slots=True)
-class PermissionInvalidated:
+class PermissionInvalidated(NamedTuple):
     """Nobody can answer it any more; `reason`: cancelled, ended, withdrawn, overdue or lost."""
 
     request: RequestId
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """The turn goes on. At most one in 30 s."""
 
     cursor: int
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(NamedTuple):
     """`stop_reason`: what ended it (exit, end_turn, submitted, cancelled, …)."""
 
     stop_reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(NamedTuple):
     code: str
     message: str
 
@@ -206,8 +198,7 @@ NAMES: Final[Mapping[type, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEvent:
+class TurnEvent(NamedTuple):
     """`seq` counts from 1 in every turn, without a gap. `time` is a wall clock time."""
 
     session: SessionId
@@ -217,8 +208,7 @@ class TurnEvent:
     event: Payload
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessEvent:
+class ProcessEvent(NamedTuple):
     """A process came or went. `number` counts the processes of the Session from 1; `end` None: it started."""
 
     session: SessionId
@@ -230,8 +220,7 @@ class ProcessEvent:
 # --- turns
 
 
-@dataclass(frozen=True, slots=True)
-class TurnSpec:
+class TurnSpec(NamedTuple):
     """One turn to be started.
 
     `launch` starts the process where none lives (None: only a living one takes the turn). `resumed` is the same, taking
@@ -242,15 +231,14 @@ class TurnSpec:
 
     launch: Launch | None = None
     prompt: str | None = None
-    limits: TurnLimits = field(default_factory=TurnLimits)
+    limits: TurnLimits = TurnLimits()
     configuration: str = ""
     resume: str | None = None
     resumed: Launch | None = None
     short_prompt: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnOutcome:
+class TurnOutcome(NamedTuple):
     """How a turn ended. `end`: its process ended with it, or before; `facts`: it stays.
 
     `stop_reason` is set for completed ones, `code` and `message` for failed ones.
@@ -265,8 +253,7 @@ class TurnOutcome:
     facts: TurnFacts | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnRecord:
+class TurnRecord(NamedTuple):
     """What is written of a Session's turns; the newest one counts.
 
     `turn` and `state` are of the present or last turn, `outcome` None while it runs. `external_sessions` stand in the
@@ -290,3 +277,28 @@ class TurnRecord:
     cursor: int = 0
     transcript: str = ""
     progress_at: float = 0.0
+
+
+class Connection(NamedTuple):
+    """A living process. `stays`: it outlives its turns. `exit_completes`: exit code 0 in a turn is the turn's end, as
+    of a program that does one thing; otherwise only a word of the agent is. `configuration`: see TurnSpec.
+    """
+
+    stays: bool = False
+    exit_completes: bool = True
+    pid: int | None = None
+    host_pid: int | None = None
+    configuration: str = ""
+
+
+class TurnsView(NamedTuple):
+    """A Session's turns at one moment. `silent_s`: for how long nothing came, waits for a person left out."""
+
+    state: TurnState
+    turn: TurnId | None
+    generation: int
+    pending: tuple[RequestId, ...]
+    external_session: str | None
+    outcome: TurnOutcome | None
+    silent_s: float
+    connection: Connection | None = None

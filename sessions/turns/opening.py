@@ -20,8 +20,8 @@ from coordinate_agents.sessions.turns.inputs import (
     Withdrawn,
 )
 from coordinate_agents.sessions.turns.live import Live, Opening
-from coordinate_agents.sessions.turns.model import TurnId, TurnSpec
-from coordinate_agents.sessions.turns.ports import Connection, ResumeFailed
+from coordinate_agents.sessions.turns.model import Connection, TurnId, TurnSpec
+from coordinate_agents.sessions.turns.ports import ResumeFailed
 
 
 def conflict(session: SessionId, what: str) -> SessionError:
@@ -97,6 +97,7 @@ class Starter:
         self._require_wanted()
         live.refusal = ("", "")
         self._carrier.apply(live, Validated(turn))
+        live.is_restored = False
         self._generation = live.turns.generation
         # Recorded before the agent knows of it: whoever comes back after a crash finds a turn to look for.
         await self._carrier.keeper.settled(self._session)
@@ -112,7 +113,7 @@ class Starter:
     async def _connect(self) -> bool:
         """A living process that fits, or a new one; whether it is new."""
         live, spec = self._live, self._spec
-        if live.turns.process and live.turns.stays and live.configuration == spec.configuration:
+        if live.turns.process and live.turns.stays and spec.configuration in ("", live.configuration):
             return False
         if live.turns.process:
             # Of other settings, or of a turn that is over: never two processes at once.
@@ -126,7 +127,7 @@ class Starter:
             self._carrier.apply(live, ProcessGone())
         self._require_wanted()
         connection = await self._open()
-        live.configuration = spec.configuration
+        live.configuration, live.connection = spec.configuration, connection
         self._carrier.apply(live, ProcessKnown(connection.stays, connection.exit_completes))
         self._carrier.tell_start(live)
         self._carrier.follow(live)

@@ -5,38 +5,33 @@ bounds them where the rules say so.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from coordinate_agents.sessions.model import SessionId, TurnFacts, WriteResult
-from coordinate_agents.sessions.turns.model import Answer, Fact, RequestId, TurnId, TurnRecord, TurnSpec
+from coordinate_agents.sessions.turns.model import (
+    Answer,
+    Connection,
+    Fact,
+    Permission,
+    RequestId,
+    TurnId,
+    TurnRecord,
+    TurnSpec,
+)
 
 # Takes a fact at once, in the event loop's thread; never raises. It belongs to one process of the Session.
 Report = Callable[[Fact], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """A living process. `stays`: it outlives its turns. `exit_completes`: exit code 0 in a turn is the turn's end, as
-    of a program that does one thing; otherwise only a word of the agent is. `configuration`: see TurnSpec.
-    """
-
-    stays: bool = False
-    exit_completes: bool = True
-    pid: int | None = None
-    host_pid: int | None = None
-    configuration: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """What lives of a Session that this process did not start itself. `connection` None: nothing.
 
-    `pending` are the permissions that its process still waits for.
+    `is_busy`: its process is in a turn, as far as it can be seen. `pending` are the permissions that it waits for.
     """
 
     connection: Connection | None = None
-    pending: frozenset[RequestId] = frozenset()
+    is_busy: bool = True
+    pending: tuple[Permission, ...] = ()
 
 
 class ResumeFailed(Exception):
@@ -71,14 +66,19 @@ class Driver(Protocol):
         ...
 
     async def begin(self, session: SessionId, turn: TurnId, spec: TurnSpec, *, is_new: bool) -> None:
-        """Give it the turn; returns when it has it. `is_new`: `open` was just called. Raises: SessionError."""
+        """Give it the turn; returns when it has it. Raises: SessionError.
+
+        `is_new`: the process was started for it, so one that got it with its launch is given nothing.
+        """
         ...
 
-    async def cancel(self, session: SessionId, turn: TurnId) -> None:
-        """Ask the agent its own way to stop. That the turn ended is a fact that comes later, or never."""
+    async def cancel(self, session: SessionId, turn: TurnId | None) -> None:
+        """Ask the agent its own way to stop (None: whatever it does). That it has, is a fact that may come later."""
         ...
 
-    async def answer(self, session: SessionId, request: RequestId, answer: Answer) -> None: ...
+    async def answer(self, session: SessionId, request: RequestId, answer: Answer) -> WriteResult:
+        """Raises: SESSION_STATE_CONFLICT when somebody else was faster."""
+        ...
 
     async def rest(self, session: SessionId) -> TurnFacts:
         """The turn is over and the process stays, idle."""

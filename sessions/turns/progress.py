@@ -3,15 +3,13 @@
 What we ourselves say to an agent is no progress, and time in which it waits for a person is no silence.
 """
 
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 # One durable write per Session in so much time says that a turn lives.
 HEARTBEAT_S: Final = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pulse:
+class Pulse(NamedTuple):
     """`progressed_at`: when something last came, moved on by the time that a person was waited for."""
 
     progressed_at: float
@@ -25,16 +23,16 @@ class Pulse:
     def progressed(self, now: float) -> tuple["Pulse", bool]:
         """Something came; whether a heartbeat is due."""
         is_due = self.told_at is None or now - self.told_at >= HEARTBEAT_S
-        return replace(self, progressed_at=now, told_at=now if is_due else self.told_at), is_due
+        return self._replace(progressed_at=now, told_at=now if is_due else self.told_at), is_due
 
     def waiting(self, now: float, *, is_waiting: bool) -> "Pulse":
         """Whether a person is waited for, from now on."""
         if is_waiting == (self.waits_since is not None):
             return self
         if is_waiting:
-            return replace(self, waits_since=now)
+            return self._replace(waits_since=now)
         assert self.waits_since is not None
-        return replace(self, progressed_at=self.progressed_at + now - self.waits_since, waits_since=None)
+        return self._replace(progressed_at=self.progressed_at + now - self.waits_since, waits_since=None)
 
     def silent_s(self, now: float) -> float:
         """For how long nothing came, as far as that says anything."""

@@ -17,6 +17,7 @@ from coordinate_agents.sessions.turns.carrying import Bounds
 from coordinate_agents.sessions.turns.coordinator import TurnCoordinator
 from coordinate_agents.sessions.turns.model import (
     Answer,
+    Connection,
     Fact,
     Permission,
     PermissionOption,
@@ -29,7 +30,7 @@ from coordinate_agents.sessions.turns.model import (
     TurnRecord,
     TurnSpec,
 )
-from coordinate_agents.sessions.turns.ports import Connection, Report, Standing
+from coordinate_agents.sessions.turns.ports import Report, Standing
 
 S = SessionId("s")
 T1, T2, T3 = TurnId("t1"), TurnId("t2"), TurnId("t3")
@@ -72,6 +73,9 @@ class Points:
 
     def let_go(self, name: str) -> None:
         self._gates.pop(name).set()
+
+    def is_held(self, name: str) -> bool:
+        return name in self._gates
 
     async def reached(self, name: str) -> None:
         await self._reached[name].wait()
@@ -137,12 +141,13 @@ class ScriptedDriver:
     async def begin(self, session: SessionId, turn: TurnId, spec: TurnSpec, *, is_new: bool) -> None:
         await self._asked(f"begin {turn}", "begin")
 
-    async def cancel(self, session: SessionId, turn: TurnId) -> None:
+    async def cancel(self, session: SessionId, turn: TurnId | None) -> None:
         await self._asked(f"cancel {turn}", "cancel")
 
-    async def answer(self, session: SessionId, request: RequestId, answer: Answer) -> None:
+    async def answer(self, session: SessionId, request: RequestId, answer: Answer) -> WriteResult:
         self.answers.append((request, answer.option))
         await self._asked(f"answer {request} {answer.option}", "answer")
+        return WriteResult("true")
 
     async def rest(self, session: SessionId) -> TurnFacts:
         await self._asked("rest")

@@ -1,7 +1,6 @@
 """Races about the start of a turn: one at a time, undone when it is not wanted any more, never two processes."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import anyio
 import pytest
@@ -143,15 +142,15 @@ async def test_17_two_opens_at_once_make_one_process() -> None:
 
 async def test_18_a_process_of_other_settings_is_ended_before_the_next_one_starts() -> None:
     async with scripted() as script:
-        await script.turns.start_turn(S, replace(SPEC, configuration="old"))
+        await script.turns.start_turn(S, SPEC._replace(configuration="old"))
         script.driver.say(TurnCompleted(T1, "end_turn"))
         await script.turns.wait_for_turn(S, T1)
-        await script.turns.start_turn(S, replace(SPEC, configuration="new"))
+        await script.turns.start_turn(S, SPEC._replace(configuration="new"))
         assert script.driver.calls[-4:] == ["validate", "close", "open", "begin t2"]
         assert script.driver.most_living == 1
         script.driver.say(TurnCompleted(T2, "end_turn"))
         await script.turns.wait_for_turn(S, T2)
-        await script.turns.start_turn(S, replace(SPEC, configuration="new"))
+        await script.turns.start_turn(S, SPEC._replace(configuration="new"))
         assert script.driver.calls.count("open") == 2
 
 
@@ -191,10 +190,10 @@ async def test_20_a_failed_resume_makes_no_second_child() -> None:
 
 async def test_23_what_a_stale_process_says_after_a_reconnect_is_ignored() -> None:
     async with scripted() as script:
-        await script.turns.start_turn(S, replace(SPEC, configuration="old"))
+        await script.turns.start_turn(S, SPEC._replace(configuration="old"))
         script.driver.say(TurnCompleted(T1, "end_turn"))
         await script.turns.wait_for_turn(S, T1)
-        await script.turns.start_turn(S, replace(SPEC, configuration="new"))
+        await script.turns.start_turn(S, SPEC._replace(configuration="new"))
         script.driver.say(TurnCompleted(T2, "end_turn"), process=1)
         script.driver.say(ProcessExited(end(9)), process=1)
         assert script.turns.has_active_turn(S)

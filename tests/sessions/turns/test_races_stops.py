@@ -10,6 +10,7 @@ from coordinate_agents.sessions.turns.model import (
     CANCELLED,
     Answer,
     Completed,
+    Connection,
     Permission,
     PermissionAsked,
     PermissionInvalidated,
@@ -19,7 +20,7 @@ from coordinate_agents.sessions.turns.model import (
     TurnCompleted,
     TurnRecord,
 )
-from coordinate_agents.sessions.turns.ports import Connection, Standing
+from coordinate_agents.sessions.turns.ports import Standing
 
 pytestmark = pytest.mark.anyio
 R1 = RequestId("r1")
@@ -83,12 +84,11 @@ async def test_14_stopping_twice_and_beside_destroying_all_is_one_close_and_all_
 async def test_24_a_permission_that_was_pending_at_a_restart_is_invalidated_when_nobody_waits_for_it() -> None:
     async with scripted() as script:
         script.records.stored[S] = TurnRecord(S, 1, "awaiting-permission", T1, pending=(R1, RequestId("r2")))
-        script.driver.standing = Standing(Connection(stays=True), pending=frozenset({RequestId("r2")}))
+        r2 = Permission(RequestId("r2"), T1, "may I?", (YES,))
+        script.driver.standing = Standing(Connection(stays=True), pending=(r2,))
         view = await script.turns.get_state(S)
-        assert (view.state, view.pending) == ("running", ())
-        assert script.told() == [PermissionInvalidated(R1, "lost")]
-        await script.settle()
-        script.driver.say(asks("r2"))
+        assert (view.state, view.pending) == ("awaiting-permission", ("r2",))
+        assert script.told() == [PermissionInvalidated(R1, "lost"), PermissionAsked(r2)]
         await script.turns.resolve_permission(S, RequestId("r2"), Answer("yes"))
         await script.settle()
         assert (script.records.stored[S].pending, script.driver.answers) == ((), [("r2", "yes")])
