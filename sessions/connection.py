@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 import anyio
 import anyio.abc
 
+from coordinate_agents.sessions import address as addresses
 from coordinate_agents.sessions import folder as folders
 
 VERSION: Final = 1
@@ -32,11 +33,17 @@ class HostConnection:
 
     async def __aenter__(self) -> Self:
         try:
-            stream = await anyio.connect_unix(self._socket)
+            stream = await self._connect()
         except OSError as error:
             raise HostGone(str(error)) from error
         self._stream = await self._stack.enter_async_context(stream)
         return self
+
+    async def _connect(self) -> anyio.abc.ByteStream:
+        port = addresses.port_of(self._socket)
+        if port is None:
+            return await anyio.connect_unix(self._socket)
+        return await anyio.connect_tcp(addresses.LOOPBACK, port)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -13,6 +13,7 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 
+from coordinate_agents.sessions import address as addresses
 from coordinate_agents.sessions import custodian, exchange, process, reading, starting, strays
 from coordinate_agents.sessions.attachment import Attachment
 from coordinate_agents.sessions.connection import HostConnection, HostGone, read_token
@@ -239,7 +240,9 @@ class Conversations:
 
 def nudge(record: SessionRecord) -> None:
     """Ask a host whose socket was removed by a cleaner to make it again now; it would see it by itself in a while."""
-    if record.host is None or record.socket is None or Path(record.socket).exists():
+    if record.host is None or record.socket is None or addresses.port_of(record.socket) is not None:
+        return
+    if Path(record.socket).exists():
         return
     host = process.stat(record.host.pid)
     if host is not None and host.start_ticks == record.host.start_ticks and strays.is_host(host.pid):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from coordinate_agents.sessions import address as addresses
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions import process, records, strays
 from coordinate_agents.sessions.crashpoints import crash_point
@@ -137,7 +138,7 @@ def finish_lost(path: Path, session_id: SessionId) -> SessionEnd:
             )
             records.with_end(folder, end, session_id=session_id)
             crash_point("lost.recorded")
-            if seen is not None and seen.socket:
+            if seen is not None and seen.socket and addresses.port_of(seen.socket) is None:
                 Path(seen.socket).unlink(missing_ok=True)
             return end
         finally:

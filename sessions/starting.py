@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from coordinate_agents.sessions import address as addresses
 from coordinate_agents.sessions import crashpoints, custodian, records, strays
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.crashpoints import crash_point
@@ -76,7 +77,7 @@ def _start(launch: Launch, path: Path, folder: int, socket_dir: Path, server: Fo
     record = records.initial(
         launch,
         command=tuple(redactor.redact_text(word) for word in launch.argv),
-        socket=str(socket_path(socket_dir, path)),
+        socket=host_address(socket_dir, path),
         token_sha256=hashlib.sha256(token.encode()).hexdigest(),
         now=time.time(),
     )
@@ -102,6 +103,11 @@ def _start(launch: Launch, path: Path, folder: int, socket_dir: Path, server: Fo
         return host
     finally:
         os.close(lock)
+
+
+def host_address(socket_dir: Path, folder: Path) -> str:
+    """Where the Session's host listens; on the loopback it is the host that knows the port."""
+    return str(socket_path(socket_dir, folder)) if addresses.has_paths() else addresses.ANY_PORT
 
 
 def socket_path(socket_dir: Path, folder: Path) -> Path:

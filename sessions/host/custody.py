@@ -87,6 +87,8 @@ class Custody:
 
     def serve(self, path: str, token: str) -> None:
         self._server = Server(self.selector, path, token, self._answer)
+        if self._server.address != path:
+            self.record.changed(socket=self._server.address)
         self._requests.serve(self._server)
 
     def take(self, child: Child, stdin: bytes | None) -> None:

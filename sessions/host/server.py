@@ -12,6 +12,8 @@ import socket
 import struct
 from collections.abc import Callable
 
+from coordinate_agents.sessions import address as addresses
+
 VERSION = 1
 MAX_LINE_BYTES = 1 << 20
 MAX_BACKLOG_BYTES = 4 << 20
@@ -39,20 +41,22 @@ class Client:
 
 
 class Server:
-    """Listens at `path`; `handle(client, message)` returns the answer's fields, or None: it is given by `reply` later,
-    or never. `on_gone(client)` is called for a client that hung up or was dropped; `on_room(client)` when all that was
-    queued for it is sent.
+    """Listens at `address`, which holds the port once one was given.
+
+    `handle(client, message)` returns the answer's fields, or None: it is given by `reply` later, or never.
+    `on_gone(client)` is called for a client that hung up or was dropped; `on_room(client)` when all that was queued for
+    it is sent.
     """
 
     def __init__(
         self,
         selector: selectors.BaseSelector,
-        path: str,
+        address: str,
         token: str,
         handle: Callable[[Client, Message], Message | None],
     ) -> None:
         self._selector = selector
-        self._path = path
+        self.address = self._path = address
         self._token = token
         self._handle = handle
         self.on_gone: Callable[[Client], None] = lambda client: None
@@ -64,6 +68,12 @@ class Server:
 
     def listen(self) -> None:
         """Make the socket, or make it again after a cleaner removed it."""
+        port = addresses.port_of(self.address)
+        if port is not None:
+            if self._listener is None:
+                self._listener, self.address = addresses.listen_on_port(port, _BACKLOG)
+                self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+            return
         try:
             if self._listener is not None and os.stat(self._path).st_ino == self._inode:  # noqa: PTH116
                 return
@@ -103,6 +113,11 @@ class Server:
 
     def hide(self) -> None:
         """Remove the socket; clients that are connected stay."""
+        if addresses.port_of(self.address) is not None:
+            if self._listener is not None:
+                self._selector.unregister(self._listener)
+                self._listener.close()
+            return
         with contextlib.suppress(OSError):
             os.unlink(self._path)  # noqa: PTH108
 
@@ -212,9 +227,9 @@ class Server:
 
 
 def _is_owner(connection: socket.socket) -> bool:
-    """Whether the peer runs as our own user. Source: unix(7), SO_PEERCRED."""
+    """Whether the peer runs as our own user, where that can be known. Source: unix(7), SO_PEERCRED."""
     option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
+    if option is None or connection.family == socket.AF_INET:
         return True
     _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i")))
     return bool(uid == os.geteuid())

@@ -11,6 +11,7 @@ import anyio
 import pytest
 from hosts import launch, shell, until
 
+from coordinate_agents.sessions import address as addresses
 from coordinate_agents.sessions.client import SessionHosts
 from coordinate_agents.sessions.model import SessionId
 
@@ -167,3 +168,24 @@ async def test_socket_of_a_dead_host_is_removed_when_the_session_is_finished(hos
     os.kill(record.host.pid, 9)
     await hosts.wait(ID)
     until(lambda: not Path(str(record.socket)).exists())
+
+
+async def test_host_on_a_port_is_asked_as_one_on_a_path(
+    hosts: SessionHosts, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(addresses, "has_paths", lambda: False)
+    record = await hosts.start(shell("s1", "read line; echo got $line; sleep 600", is_input_open=True))
+    port = addresses.port_of(str(record.socket))
+    assert port, record.socket
+    for token, is_known in (((root / "s1" / "token").read_text(), True), ("another", False)):
+        with socket.create_connection((addresses.LOOPBACK, port), timeout=10) as peer:
+            peer.sendall(json.dumps({"v": 1, "id": 1, "op": "hello", "token": token}).encode() + b"\n")
+            assert bool(peer.recv(4096)) == is_known
+    assert (await hosts.look(ID)).liveness == "live"
+    await hosts.write(ID, "a line", submit=True)
+    while "got a line" not in (output := await hosts.read(ID, cursor=0)).text:
+        await hosts.read(ID, cursor=output.next_cursor, wait_ms=5_000)
+    assert await hosts.close(ID) == ()
+    assert (await hosts.look(ID)).liveness == "ended"
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((addresses.LOOPBACK, port), timeout=10)
