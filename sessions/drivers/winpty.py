@@ -19,6 +19,7 @@ from typing import Final, Protocol
 
 from coordinate_agents.sessions.drivers.base import Child, NoTerminal, Start
 from coordinate_agents.sessions.windows import names, programs, quoting
+from coordinate_agents.sessions.windows.kernel import Kernel32
 
 # The console may still move the last lines when the process has ended.
 _DRAIN_S: Final = 0.5
@@ -210,7 +211,4 @@ def binding() -> type[Binding]:
 
 def wait_for_handle(handle: int) -> None:
     """Return when the process behind the handle has ended. Source: WaitForSingleObject, INFINITE."""
-    import ctypes
-
-    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
-    kernel.WaitForSingleObject(ctypes.c_void_p(handle), 0xFFFFFFFF)
+    Kernel32().wait(handle, -1)
