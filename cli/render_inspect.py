@@ -103,6 +103,7 @@ def _subtask(data: Mapping[str, Any]) -> Iterator[str]:
         ("head", subtask["head"]),
         ("verified", subtask["verifiedCommit"]),
         ("certificate", data.get("certificate")),
+        ("used", _used(subtask["usage"])),
         ("session", _session(session)),
     ]
     if data["part"] is None:
@@ -120,6 +121,24 @@ def _subtask(data: Mapping[str, Any]) -> Iterator[str]:
         yield "kept in git:"
         yield from table([(short(commit), name) for name, commit in refs.items()], indent="  ")
     yield from _ways(data, failure)
+
+
+def _used(usage: Mapping[str, Any] | None) -> str | None:
+    """What its agents said that they used."""
+    if usage is None:
+        return None
+    names = (
+        ("inputTokens", "in"),
+        ("cachedTokens", "of them cached"),
+        ("outputTokens", "out"),
+        ("totalTokens", "in all"),
+    )
+    parts = [f"{usage[key]:,} {name}" for key, name in names if usage[key] is not None]
+    if parts:
+        parts[-1] += " (tokens)"
+    if usage["costUsd"] is not None:
+        parts.append(f"${usage['costUsd']:,.4f}")
+    return f"{', '.join(parts)}, in {counted(usage['turns'], 'turn')}, as its agent says"
 
 
 def _session(session: Mapping[str, Any] | None) -> str | None:

@@ -29,6 +29,13 @@ _SEEN_SPEAKING: Final = {
     "gemini": "not run",
     "acp": "fixture agents, in the tests; one of them is made with the protocol's own SDK",
 }
+# By itself, and with an option among its args.
+_USED: Final = {
+    "codex": ("the sum of tokens", "`--json`: tokens in, cached, out"),
+    "claude": ("nothing", "`--output-format json`: tokens in, cached, out, cost"),
+    "opencode": ("tokens in, cached, out, cost", ""),
+    "aider": ("tokens in, cached, out, cost", ""),
+}
 
 
 def lines() -> Iterator[str]:
@@ -79,6 +86,15 @@ def lines() -> Iterator[str]:
             "" if interactive is None else ("yes" if interactive.input.ready else "when it reads its terminal"),
             _names(rule.code for rule in adapter.limits),
         )
+    yield from ("", "## What a turn took", "")
+    yield "What an agent prints about it is recorded with the turn, added up over all attempts, and shown by `graph-status --json`"
+    yield "(`usage`), `graph-inspect` and `graph-report`. It is what the agent says, unverified, and only of one-shot turns. By itself"
+    yield "codex prints only the sum, and claude nothing: give the agent `args` with the option to have all of it."
+    yield ""
+    yield "| adapter | by itself | with |"
+    yield "|---|---|---|"
+    for adapter in ADAPTERS.values():
+        yield _row(f"`{adapter.name}`", *_USED.get(adapter.name, ("nothing", "")))
     yield from (
         "",
         "Patterns are matched on the end of the output, whatever its spacing. They are triggers to look, never proof.",

@@ -11,6 +11,7 @@ from coordinate_agents.graph.codec import from_plain, to_plain
 from coordinate_agents.graph.evidence import CheckOutcome, Waiver
 from coordinate_agents.graph.model import CommitId, SubtaskId
 from coordinate_agents.graph.states import Phase
+from coordinate_agents.sessions.model import Usage
 from coordinate_agents.worktrees.model import Head, Worktree
 from coordinate_agents.worktrees.values import value_class
 
@@ -336,7 +337,7 @@ class TurnEnded:
     end: submitted, idle-prompt, turn-ended (the turn of a program that stays is over); cancelled, refused, failed (of
     an agent that says so itself); input (nobody answered), login, not-ready.
     `code`: RATE_LIMITED, QUOTA_EXHAUSTED, AUTH_REQUIRED, as read from the output, with the line and the time at which
-    to come back.
+    to come back. `usage`: what the agent says that this turn took.
     """
 
     subtask: SubtaskId
@@ -356,6 +357,7 @@ class TurnEnded:
     line: str = ""
     retry_at: float | None = None
     stays: bool = False
+    usage: Usage | None = None
 
 
 @value_class

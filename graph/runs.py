@@ -9,6 +9,7 @@ from coordinate_agents.graph.events import BaseConflicted, EvidenceSummary, Fail
 from coordinate_agents.graph.evidence import CheckOutcome, Waiver
 from coordinate_agents.graph.model import CommitId, SubtaskId
 from coordinate_agents.graph.states import IntegrationState, Phase, ReviewState, TaskState
+from coordinate_agents.graph.used import Used
 from coordinate_agents.worktrees.model import Head, Worktree
 from coordinate_agents.worktrees.values import value_class
 
@@ -22,6 +23,8 @@ INTERRUPTED: Final = "interrupted"
 
 # A service that refuses for a while; costs no attempt.
 LIMIT_CODES: Final = frozenset({"RATE_LIMITED", "QUOTA_EXHAUSTED"})
+
+_UNUSED: Final = Used()
 
 
 @value_class
@@ -60,6 +63,8 @@ class TaskRun:
     until it succeeds; `is_rework`: the next claim goes on with the same attempt; `chosen_agent`: instead of the
     document's; `is_held`: nothing starts before it is released; `verified_by` and `waivers` are of the last
     verification. `conflict_worktree`: where they merged, or merge, what its base cannot be made of.
+
+    `used`: what its agents said that their turns took, over all attempts.
 
     `removing`: its worktree is on the way out; `removal`: it is gone, and the next attempt gets a new one on the kept
     branch. `discard` is the last thing that was set aside.
@@ -130,6 +135,7 @@ class TaskRun:
     removing: Removal | None = None
     removal: Removal | None = None
     discard: CommitId | None = None
+    used: Used = _UNUSED
 
 
 @value_class

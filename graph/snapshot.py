@@ -599,6 +599,7 @@ def _limited_since(run: TaskRun, event: PhaseChanged, time: float) -> float | No
 
 def _turn_ended(run: TaskRun, event: TurnEnded) -> TaskRun:
     is_limited = event.code in LIMIT_CODES
+    continues = event.external_session is not None and event.external_session == run.external_session
     return replace(
         run,
         session_live=False,
@@ -609,6 +610,7 @@ def _turn_ended(run: TaskRun, event: TurnEnded) -> TaskRun:
         external_session=event.external_session or run.external_session,
         limited_since=run.limited_since if is_limited else None,
         limits=run.limits if is_limited else 0,
+        used=run.used if event.usage is None else run.used.after(event.usage, continues=continues),
     )
 
 

@@ -242,6 +242,7 @@ async def await_turn(context: Context, subtask: SubtaskId) -> Event:
         code=reading.code,
         line=reading.line,
         retry_at=reading.retry_at,
+        usage=reading.usage,
     )
 
 
@@ -266,6 +267,7 @@ async def _stays(
         code=reading.code,
         line=reading.line,
         retry_at=reading.retry_at,
+        usage=reading.usage,
         stays=True,
     )
 

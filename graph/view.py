@@ -281,7 +281,7 @@ def _subtask(
         "failure": failure_json(run.get("failure")),
         "conflict": None,
         "conflictWorktree": (run.get("conflict_worktree") or {}).get("path"),
-        "usage": None,
+        "usage": usage_json(run),
         "session": _session(graph, task["id"], run),
     }
 
@@ -365,6 +365,22 @@ def _session(graph: str, subtask: str, run: Mapping[str, Any]) -> dict[str, Any]
         "taskId": graph,
         "subtaskId": subtask,
         "verifiedCommit": run.get("verified_commit"),
+    }
+
+
+def usage_json(run: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What its agents said that they used, over `turns` turns; None when none said anything."""
+    used = run.get("used") or {}
+    usage = used.get("total")
+    if usage is None:
+        return None
+    return {
+        "turns": used.get("turns", 0),
+        "inputTokens": usage.get("input_tokens"),
+        "cachedTokens": usage.get("cached_tokens"),
+        "outputTokens": usage.get("output_tokens"),
+        "totalTokens": usage.get("total_tokens"),
+        "costUsd": usage.get("cost_usd"),
     }
 
 

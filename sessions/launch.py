@@ -48,6 +48,7 @@ from coordinate_agents.sessions.questions import (
     is_idle,
     question_text,
 )
+from coordinate_agents.sessions.usage import find_usage
 
 PROMPT_NAME: Final = "prompt.md"
 SUBMIT_NAME: Final = "submit"
@@ -56,6 +57,8 @@ MAX_SUMMARY_BYTES: Final = 2048
 COMMAND_LOG_BYTES: Final = 8 << 20
 # In so much of the beginning of the output an agent names its conversation.
 BEGINNING_BYTES: Final = 64 << 10
+# All of it that is kept of an agent.
+OUTPUT_BYTES: Final = 8 << 20
 # Programs draw a screen anew in less.
 SCREEN_BYTES: Final = 64 << 10
 # A one-shot program that reads its terminal and was silent for so long asks something, whatever it printed.
@@ -217,9 +220,12 @@ class Agents:
         else:
             words = self._last_words(agent, session_id, tail)
             limit = find_closing_limit(words, adapter.limits, now=now, has_composer=agent.mode == "interactive")
+        usage = (
+            find_usage(self._output(session_id), adapter.usage) if adapter.usage and agent.mode == "oneshot" else None
+        )
         if limit is None:
-            return TurnReading(external)
-        return TurnReading(external, limit.code, limit.line, limit.retry_at)
+            return TurnReading(external, usage=usage)
+        return TurnReading(external, limit.code, limit.line, limit.retry_at, usage)
 
     def typed(self, session_id: SessionId) -> str:
         """The prompt of a Session whose delivery is paste: to be typed, once."""
@@ -322,6 +328,9 @@ class Agents:
 
     def _beginning(self, session_id: SessionId) -> str:
         return _read_text(self._sessions_root / session_id / folders.OUTPUT, BEGINNING_BYTES)
+
+    def _output(self, session_id: SessionId) -> str:
+        return _read_text(self._sessions_root / session_id / folders.OUTPUT, OUTPUT_BYTES)
 
     def command(self, request: CommandRequest) -> Launch:
         """Raises: EXECUTABLE_NOT_FOUND, EXECUTABLE_NOT_RUNNABLE."""

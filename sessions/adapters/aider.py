@@ -4,7 +4,7 @@ Its histories stay out of the worktree, and so does the cache of its map of the 
 untracked: the map is off. It ends with exit code 0 also when its service refused.
 """
 
-from coordinate_agents.sessions.adapters.base import Adapter, LimitRule
+from coordinate_agents.sessions.adapters.base import Adapter, LimitRule, UsageRule
 from coordinate_agents.sessions.model import QuestionRule
 
 ADAPTER = Adapter(
@@ -34,5 +34,17 @@ ADAPTER = Adapter(
         ),
         LimitRule("QUOTA_EXHAUSTED", r"insufficient_quota", said=r"litellm\.RateLimitError: .*\binsufficient_quota\b"),
         LimitRule("RATE_LIMITED", r"RateLimitError|\b429\b", said=r"litellm\.RateLimitError: "),
+    ),
+    # After each message: "Tokens: 2.3k sent, 1.1k cache hit, 120 received. Cost: $0.01 message, $0.02 session."
+    usage=(
+        UsageRule(
+            r"(?m)^Tokens: (?=[\d.]+[kM]? sent)",
+            {
+                "input": (r"Tokens: ",),
+                "cached": (r"(?:sent|write), (?=[\d.]+[kM]? cache hit)",),
+                "output": (r", (?=[\d.]+[kM]? received)",),
+                "cost": (r"Cost: \$",),
+            },
+        ),
     ),
 )

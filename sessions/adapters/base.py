@@ -8,6 +8,8 @@ from coordinate_agents.sessions.model import Delivery, Driver, InputRules, Quest
 
 CommitBy = Literal["agent", "runtime", "auto"]
 Permissions = Literal["ask", "edits", "allow", "deny"]
+# cached is a part of input; total of an agent that gives nothing else.
+UsageField = Literal["input", "cached", "output", "total", "cost"]
 LimitCode = Literal["RATE_LIMITED", "QUOTA_EXHAUSTED", "AUTH_REQUIRED"]
 
 # Nobody can answer a one-shot agent, and one that may not write cannot do its work.
@@ -51,6 +53,21 @@ class LimitRule:
 
 
 @dataclass(frozen=True, slots=True)
+class UsageRule:
+    """How an agent prints what a turn took. `line` begins the part of a line in which the fields are looked for.
+
+    `fields`: before a number stands what one of its patterns finds; several patterns are of numbers that are added.
+    Parts that are found more than once are added, or, where `is_running_total`, the last one counts;
+    `is_of_conversation`: of all turns of the conversation so far.
+    """
+
+    line: str
+    fields: Mapping[UsageField, tuple[str, ...]]
+    is_running_total: bool = False
+    is_of_conversation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Interactive:
     """The agent as a program that stays: its arguments, and how it is typed into.
 
@@ -86,7 +103,7 @@ class Adapter:
     worktree cannot write to the repository's git folder ("runtime"); `writes_git_dir` says so where it was tried.
 
     The id of a conversation is either chosen by us (`chooses_session`: an UUID in the place of `{externalSession}`)
-    or found in the output (`session_pattern`, one group).
+    or found in the output (`session_pattern`, one group). `usage` is of one-shot turns, the first rule that fits.
 
     `acp` None: no program of this kind speaks that protocol. There a permission mode is the answer to its requests, and
     adds no flags.
@@ -106,6 +123,7 @@ class Adapter:
     session_pattern: str = ""
     questions: tuple[QuestionRule, ...] = (YES_NO,)
     limits: tuple[LimitRule, ...] = ()
+    usage: tuple[UsageRule, ...] = ()
     interactive: Interactive | None = None
     acp: Acp | None = None
 

@@ -4,7 +4,16 @@ With `edits` it may change files but not run commands, so what it leaves is comm
 of its conversation from us. Source: docs.claude.com, "Headless mode" and "CLI reference"; seen with 2.1.
 """
 
-from coordinate_agents.sessions.adapters.base import YES_NO, Acp, Adapter, Interactive, LimitRule, near_end, phrase
+from coordinate_agents.sessions.adapters.base import (
+    YES_NO,
+    Acp,
+    Adapter,
+    Interactive,
+    LimitRule,
+    UsageRule,
+    near_end,
+    phrase,
+)
 from coordinate_agents.sessions.model import InputRules, QuestionRule
 
 # A number chooses and confirms at once; Escape denies and ends the turn. Seen with 2.1.197.
@@ -82,6 +91,22 @@ ADAPTER = Adapter(
         ),
     ),
     acp=Acp("claude-agent-acp"),
+    # With --output-format json or stream-json among its args; the sum stands in the one line of the result.
+    usage=(
+        UsageRule(
+            r'"type"\s*:\s*"result"',
+            {
+                "input": tuple(
+                    rf'"usage"\s*:\s*\{{[^{{}}]*?"{name}"\s*:\s*'
+                    for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+                ),
+                "cached": (r'"usage"\s*:\s*\{[^{}]*?"cache_read_input_tokens"\s*:\s*',),
+                "output": (r'"usage"\s*:\s*\{[^{}]*?"output_tokens"\s*:\s*',),
+                "cost": (r'"total_cost_usd"\s*:\s*',),
+            },
+            is_running_total=True,
+        ),
+    ),
     interactive=Interactive(
         args=("--session-id", "{externalSession}"),
         resume=("--resume", "{externalSession}"),

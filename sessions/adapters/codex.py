@@ -6,7 +6,16 @@ included, share one that the first of them started, with that one's environment.
 Source: `codex --help`, `codex exec --help`, developers.openai.com/codex/noninteractive; seen with 0.171.
 """
 
-from coordinate_agents.sessions.adapters.base import YES_NO, Acp, Adapter, Interactive, LimitRule, near_end, phrase
+from coordinate_agents.sessions.adapters.base import (
+    YES_NO,
+    Acp,
+    Adapter,
+    Interactive,
+    LimitRule,
+    UsageRule,
+    near_end,
+    phrase,
+)
 from coordinate_agents.sessions.model import InputRules, QuestionRule
 
 # Seen with 0.171. In the dialog of trust a number does nothing but the second; Enter takes what is marked.
@@ -64,6 +73,25 @@ ADAPTER = Adapter(
         ),
     ),
     acp=Acp("codex-acp"),
+    usage=(
+        # With --json among its args.
+        UsageRule(
+            r'"type"\s*:\s*"turn\.completed"',
+            {
+                "input": (r'"input_tokens"\s*:\s*',),
+                "cached": (r'"cached_input_tokens"\s*:\s*',),
+                "output": (r'"output_tokens"\s*:\s*',),
+            },
+            is_running_total=True,
+            is_of_conversation=True,
+        ),
+        UsageRule(
+            r"(?m)^tokens used\b:?\s*",
+            {"total": (r"tokens used\b:?\s*",)},
+            is_running_total=True,
+            is_of_conversation=True,
+        ),
+    ),
     interactive=Interactive(
         args=("--no-daemon",),
         resume=("resume", "--no-daemon", "{externalSession}"),

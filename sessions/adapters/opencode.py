@@ -3,7 +3,7 @@
 Its events are printed as JSON, since only they name the conversation. Source: opencode.ai/docs/cli; seen with 1.18.
 """
 
-from coordinate_agents.sessions.adapters.base import Acp, Adapter, LimitRule
+from coordinate_agents.sessions.adapters.base import Acp, Adapter, LimitRule, UsageRule
 
 ADAPTER = Adapter(
     name="opencode",
@@ -20,5 +20,17 @@ ADAPTER = Adapter(
         LimitRule("AUTH_REQUIRED", r"(?i)opencode auth login|invalid api key|\"statusCode\":401|ProviderAuthError"),
         LimitRule("QUOTA_EXHAUSTED", r"(?i)insufficient_quota|usage limit (?:reached|exceeded)"),
         LimitRule("RATE_LIMITED", r"(?i)\"statusCode\":429|rate.?limit(?:ed| exceeded| reached)|too many requests"),
+    ),
+    # One line a step; its input does not contain what was read from or written to a cache.
+    usage=(
+        UsageRule(
+            r'"type":"step_finish"',
+            {
+                "input": (r'"tokens":\{[^{}]*"input":', r'"cache":\{[^{}]*"read":', r'"cache":\{[^{}]*"write":'),
+                "cached": (r'"cache":\{[^{}]*"read":',),
+                "output": (r'"tokens":\{[^{}]*"output":', r'"tokens":\{[^{}]*"reasoning":'),
+                "cost": (r'"cost":',),
+            },
+        ),
     ),
 )
