@@ -38,6 +38,7 @@ _RENDERERS: Final[Mapping[str, str]] = {
     "graph-diff": "render_inspect:diff",
     "graph-path": "render_setup:path",
     "graph-export": "render_setup:export",
+    "graph-report": "render_setup:report",
     "graph-init": "render_setup:document",
     "graph-import": "render_setup:document",
     "graph-schema": "render_setup:as_json",

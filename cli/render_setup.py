@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from coordinate_agents.cli.layout import cell, short, table
+from coordinate_agents.cli.layout import cell, short, size, table
 from coordinate_agents.graph.text import counted
 
 _MARKS: Final = {"ok": "ok   ", "warn": "WARN ", "error": "ERROR"}
@@ -27,6 +27,13 @@ def script(data: Mapping[str, Any]) -> list[str]:
 
 def export(data: Mapping[str, Any]) -> list[str]:
     return [data["text"]] if "text" in data else as_json(data)
+
+
+def report(data: Mapping[str, Any]) -> list[str]:
+    """The text as it is, or where it was written."""
+    if "lines" in data:
+        return list(data["lines"])
+    return [f"wrote {cell(data['file'])} ({size(data['bytes'])}), as of event {data['seq']}"]
 
 
 def path(data: Mapping[str, Any]) -> list[str]:

@@ -22,8 +22,8 @@ MAX_BYTES: Final = "maxBytes"
 # Terminals, this very server, or a script for a shell.
 _NO_TOOLS: Final = frozenset({"session-attach", "graph-watch", "mcp", "completion"})
 # No call goes on by itself for ever (`follow`), graph-run always drives in the background (`detach`), and no client
-# names a place anywhere on this machine to write to (`artefacts`).
-_NOT_OFFERED: Final = frozenset({"follow", "detach", "artefacts"})
+# names a place anywhere on this machine to write to (`artefacts`, `output`).
+_NOT_OFFERED: Final = frozenset({"follow", "detach", "artefacts", "output"})
 _NAMES: Final[Mapping[str, str]] = {
     "graph": TASK,
     "task": TASK,

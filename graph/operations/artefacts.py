@@ -1,4 +1,4 @@
-"""Writes what a run leaves for a CI server to keep: status, events, JUnit XML, check logs, patches, a bundle.
+"""Writes what a run leaves for a CI server to keep: status, events, JUnit XML, check logs, patches, a report, a bundle.
 
 Whatever ended the drive. A file that cannot be written is named among the problems and changes nothing of the result.
 Every file is made beside its place and renamed; nothing else in the folder is touched.
@@ -14,9 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from coordinate_agents.graph import report_html
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.junit import junit
 from coordinate_agents.graph.operations.events import event_json
+from coordinate_agents.graph.operations.report import report_of
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.text import clipped
 from coordinate_agents.worktrees.errors import WorktreeError
@@ -67,6 +69,8 @@ def write_artefacts(runtime: Runtime, graph: str, folder: str, status: Mapping[s
         if head and base and head != base:
             name = f"{_safe(subtask['id'])}.patch"
             _try(written, f"patches/{name}", partial(_patch, runtime, base, head, top / "patches" / name))
+    if report_html.is_available():
+        _try(written, "report.html", lambda: _write(top / "report.html", _report(runtime, graph)))
     _try(written, "pins.bundle", lambda: _bundle(runtime, graph, status, top / "pins.bundle"))
     return {"folder": folder, "files": written.files, "problems": written.problems[:_MAX_PROBLEMS]}
 
@@ -104,6 +108,10 @@ def _write_all(path: Path, parts: "Iterator[bytes] | list[bytes]") -> None:
 
 def _write_events(runtime: Runtime, graph: str, path: Path) -> None:
     _write_all(path, (json.dumps(event_json(event)).encode() + b"\n" for event in runtime.store.events(graph)))
+
+
+def _report(runtime: Runtime, graph: str) -> bytes:
+    return report_html.html(report_of(runtime, graph)).encode()
 
 
 def _patch(runtime: Runtime, base: str, head: str, target: Path) -> None:

@@ -171,7 +171,8 @@ VERBS: Final[tuple[Verb, ...]] = (
             ),
             Param("deadline", "stop everything after this time", kind="duration"),
             Param(
-                "artefacts", "folder for status, events, JUnit XML, check logs, patches and a bundle, however it ends"
+                "artefacts",
+                "folder for status, events, JUnit XML, check logs, patches, a report and a bundle, however it ends",
             ),
             Param("stop-on-exit", "close the agents when this command ends", kind="flag"),
             Param("take-over", "first end the process that drives the graph, though it be stopped", kind="flag"),
@@ -441,6 +442,16 @@ VERBS: Final[tuple[Verb, ...]] = (
         (
             GRAPH,
             Param("format", "json, dot or mermaid", kind="choice", choices=("json", "dot", "mermaid"), default="json"),
+        ),
+    ),
+    Verb(
+        "graph-report",
+        "a page to mail: pictures of the graph and of its time, what set the end, waits, evidence, failures",
+        "read",
+        (
+            GRAPH,
+            Param("output", "file to write it to (default: standard output)"),
+            Param("format", "default: by the file's ending, else html", kind="choice", choices=("html", "markdown")),
         ),
     ),
     Verb("graph-verify", "re-check every certificate from git alone", "read", (GRAPH,)),

@@ -37,7 +37,7 @@ def test_a_failed_run_leaves_status_events_junit_logs_patches_and_a_bundle(world
     before = world.user_state()
     done = world.run("graph-run", world.graph(PLAN), "--integrate", "--artefacts", folder, "--json")
     assert done.code == 4, str(done)
-    assert done.data["artefacts"] == {"folder": str(folder), "files": 8, "problems": []}
+    assert done.data["artefacts"] == {"folder": str(folder), "files": 9, "problems": []}
     assert files(folder) == [
         "checks/a/01-unit-tests.log",
         "checks/b/01-unit-tests.log",
@@ -46,6 +46,7 @@ def test_a_failed_run_leaves_status_events_junit_logs_patches_and_a_bundle(world
         "patches/a.patch",
         "patches/b.patch",
         "pins.bundle",
+        "report.html",
         "status.json",
     ]
     assert (status_in(folder)["ending"], status_in(folder)["exitCode"]) == ("ended", 4)

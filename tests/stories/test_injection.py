@@ -46,6 +46,7 @@ LOOKS = {
     "graph-diff": ["plan", "plan {}"],
     "graph-path": ["plan {}"],
     "graph-export": ["plan", "plan --format dot", "plan --format mermaid"],
+    "graph-report": ["plan", "plan --format markdown"],
     "graph-verify": ["plan"],
     "graph-plan": ["{file}", "plan --format mermaid", "plan --format dot"],
     "graph-why": ["plan {}"],

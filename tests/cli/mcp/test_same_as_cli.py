@@ -58,6 +58,7 @@ def test_every_verb_answers_over_mcp_what_it_answers_on_the_command_line(world: 
         ("graph-diff", ("plan",), {"taskId": "plan"}),
         ("graph-path", ("plan", "a"), {"taskId": "plan", "subtaskId": "a"}),
         ("graph-export", ("plan", "--format", "dot"), {"taskId": "plan", "format": "dot"}),
+        ("graph-report", ("plan", "--format", "markdown"), {"taskId": "plan", "format": "markdown"}),
         ("graph-verify", ("plan",), {"taskId": "plan"}),
         ("recover-inspect", ("plan",), {"taskId": "plan"}),
         ("recover-inspect", ("plan", "b"), {"taskId": "plan", "subtaskId": "b"}),
