@@ -6,11 +6,11 @@ is too high goes on in a column beside it.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.graph import order
 from coordinate_agents.graph.report_model import Bar, Line, Report, Step
+from coordinate_agents.worktrees.values import value_class
 
 # Above that a picture says nothing any more.
 MAX_BOXES: Final = 2000
@@ -32,7 +32,7 @@ _TICKS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 
 _MAX_TICKS: Final = 9
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Box:
     """`name` is the id, cut to what fits."""
 
@@ -42,7 +42,7 @@ class Box:
     y: float
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Edge:
     """`d` is the data of an SVG path."""
 
@@ -50,7 +50,7 @@ class Edge:
     is_on_path: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Picture:
     """`width` and `height` of the whole and of each box. Without boxes: there were too many."""
 
@@ -62,21 +62,21 @@ class Picture:
     edges: tuple[Edge, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Rect:
     bar: Bar
     x: float
     width: float
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Row:
     line: Line
     y: float
     rects: tuple[Rect, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Chart:
     """`ticks`: (x, seconds since the begin). `left_out`: subtasks that ran and have no row."""
 

@@ -3,12 +3,11 @@
 Every text in them is safe to show as a line; whoever lays them out escapes it for their own form and nothing more.
 """
 
-from dataclasses import dataclass
-
 from coordinate_agents.graph.ways_out import Way
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Check:
     name: str
     outcome: str
@@ -16,7 +15,7 @@ class Check:
     duration_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Change:
     """Between the base and the verified commit, else the last one."""
 
@@ -25,7 +24,7 @@ class Change:
     deletions: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Usage:
     """What its agents said that `turns` turns took; None: they did not say."""
 
@@ -37,7 +36,7 @@ class Usage:
     cost_usd: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Failure:
     code: str
     message: str
@@ -45,7 +44,7 @@ class Failure:
     ways: tuple[Way, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Evidence:
     """`facts` are those of the last look, each "number name: outcome message"; `waivers` "what, by whom: why"."""
 
@@ -56,7 +55,7 @@ class Evidence:
     waivers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Bar:
     """One phase of an attempt; times are seconds since the report's `begin`."""
 
@@ -67,7 +66,7 @@ class Bar:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Line:
     """One subtask. `commit` is the verified one, else the last; `elapsed_s` the sum of its stretches."""
 
@@ -92,7 +91,7 @@ class Line:
     is_on_path: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Step:
     """One stretch of the chain that set the end. `waited_s` lies between what it waited for and its begin."""
 
@@ -105,14 +104,14 @@ class Step:
     phases: tuple[tuple[str, float], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Wait:
     subtask: str
     length_s: float
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Decision:
     at: str
     who: str
@@ -120,7 +119,7 @@ class Decision:
     subtask: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Integration:
     state: str
     commit: str
@@ -128,7 +127,7 @@ class Integration:
     failure: Failure | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Attention:
     subtask: str
     kind: str
@@ -136,7 +135,7 @@ class Attention:
     next: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Report:
     """`as_of` is the time of event `seq`, the last one. `length_s`: from the first start to there.
 

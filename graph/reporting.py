@@ -6,7 +6,6 @@ The same log gives the same report.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from coordinate_agents.graph.model import SubtaskId, TaskGraph
@@ -30,6 +29,7 @@ from coordinate_agents.graph.text import listed, visible, visible_lines
 from coordinate_agents.graph.timeline import INTEGRATION, Span, Stretch, Timeline, timeline
 from coordinate_agents.graph.view import iso
 from coordinate_agents.graph.ways_out import Way
+from coordinate_agents.worktrees.values import value_class
 
 # A report is read by people; what is beyond is counted.
 MAX_WAITS: Final = 100
@@ -52,7 +52,7 @@ PHASES: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Known:
     """`status`: the data of graph-status; `changes` and `ways` by subtask, of the integration by its reserved name."""
 

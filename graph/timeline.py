@@ -24,6 +24,7 @@ from coordinate_agents.graph.scope import conflict
 from coordinate_agents.graph.snapshot import Snapshot, TaskRun
 from coordinate_agents.graph.store.rows import EventRow
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG
+from coordinate_agents.worktrees.values import value_class
 
 INTEGRATION: Final = SubtaskId(INTEGRATION_SLUG)
 
@@ -40,7 +41,7 @@ _PERSON: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Span:
     """A phase from `begin` to `end`, seconds since the epoch. `note`: the question, or what a service said."""
 
@@ -54,7 +55,7 @@ class Span:
         return self.end - self.begin
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Stretch:
     """`outcome`: the state afterwards; "idle": ready again, "running": it is not over, and `end` is the log's end.
 
@@ -77,7 +78,7 @@ class Stretch:
     needed: SubtaskId | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Timeline:
     """`stretches` in the order in which they began; `path`: numbers of those that set the end, first to last.
 

@@ -1,14 +1,15 @@
 """What the turns of a subtask took, as its agents said: the sum, in which no turn counts twice. Pure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from coordinate_agents.sessions.model import Usage
+from coordinate_agents.worktrees.values import value_class
 
 Number = TypeVar("Number", int, float)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Used:
     """`total` of `turns` turns that said something; None: none did.
 

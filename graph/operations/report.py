@@ -4,7 +4,6 @@ Reads only; what it says is of the log, so the same log gives the same page. Wri
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,11 +23,12 @@ from coordinate_agents.graph.timeline import INTEGRATION
 from coordinate_agents.graph.view import status_data
 from coordinate_agents.graph.ways_out import ways_of_integration, ways_of_subtask
 from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.values import value_class
 
 _MARKDOWN: Final = (".md", ".markdown")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Request:
     graph: str | None = None
     output: str | None = None
