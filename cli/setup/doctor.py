@@ -1,7 +1,8 @@
 """doctor: is everything here that a run needs, and what did earlier runs leave? Looks only, except with `live`."""
 
+import shlex
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Set
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,11 +17,14 @@ from coordinate_agents.graph.operations.recorded import worktree_root
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import run_from_row
-from coordinate_agents.graph.text import counted
+from coordinate_agents.graph.text import counted, listed
 from coordinate_agents.worktrees.errors import WorktreeError
+from coordinate_agents.worktrees.leftovers import leftovers
 from coordinate_agents.worktrees.outline import outline
 from coordinate_agents.worktrees.repository import open_repository
 from coordinate_agents.worktrees.values import value_class
+
+_MAX_NAMED = 10
 
 
 @value_class
@@ -98,6 +102,25 @@ def _state(runtime: Runtime) -> Iterator[Finding]:
             "warn", "worktrees", f"{len(gone)} recorded ones are gone ({shown})", "graph-run makes them again"
         )
     yield Finding("ok", "worktrees", f"{len(made) - len(gone)} that the Runtime made are in their place")
+    yield from _leftovers(runtime, {graph.id for graph in graphs})
+
+
+def _leftovers(runtime: Runtime, known: Set[str]) -> Iterator[Finding]:
+    """Of graphs without a record. What is advised refuses where a worktree holds something that is in no commit."""
+    try:
+        found = leftovers(open_repository(str(runtime.root)), known)
+    except WorktreeError:
+        return  # said before
+    if found.branches:
+        said = f"branches of graphs in no record: {listed(found.branches, first=5)}"
+        yield Finding("warn", "leftovers", said, "git branch --list -v 'coordinate-agents/*'")
+    for place in found.worktrees[:_MAX_NAMED]:
+        word = shlex.quote(place)
+        said = f"worktree {place} is of a graph in no record"
+        yield Finding("warn", "leftovers", said, f"git worktree unlock {word}; git worktree remove {word}")
+    if len(found.worktrees) > _MAX_NAMED:
+        said = f"{len(found.worktrees) - _MAX_NAMED} more worktrees of graphs in no record"
+        yield Finding("warn", "leftovers", said, "git worktree list")
 
 
 def _configuration(root: Path) -> Generator[Finding, None, Config]:

@@ -285,10 +285,21 @@ def test_worktree_root_that_is_not_there_any_more(world: World) -> None:
 def test_state_folder_that_was_deleted(world: World) -> None:
     """The record is gone, branches and worktrees are not: nobody takes them for those of a new graph."""
     ran(world)
-    (place(world, "a") / "unsaved").write_text("mine\n")
-    before = place(world, "a") / "unsaved"
+    kept, clean = place(world, "a"), place(world, "b")
+    before = kept / "unsaved"
+    before.write_text("mine\n")
     tips = git(world.root, "for-each-ref", "refs/heads")
     shutil.rmtree(world.root / ".git" / "coordinate-agents")
+    found = [each for each in world.run("doctor", "--json").data["findings"] if each["what"] == "leftovers"]
+    assert [each["said"] for each in found] == [
+        "branches of graphs in no record: coordinate-agents/plan/a and coordinate-agents/plan/b",
+        *(f"worktree {folder} is of a graph in no record" for folder in (kept, clean)),
+    ]
+    # What is advised takes one that is clean, and refuses the other.
+    for each, is_gone in zip(found[1:], (False, True), strict=True):
+        done = subprocess.run(each["next"], shell=True, cwd=world.root, env=world.environment, capture_output=True)
+        assert (done.returncode == 0) == is_gone
+    assert (clean.exists(), before.read_text()) == (False, "mine\n")
     refused = world.run("graph-run", world.place / "plan.yaml")
     assert (refused.code, refused.err.split(":")[0]) == (1, "WORKTREE_CONFLICT"), str(refused)
     assert "coordinate-agents/plan/a and coordinate-agents/plan/b" in refused.err
@@ -296,6 +307,7 @@ def test_state_folder_that_was_deleted(world: World) -> None:
     assert walk(world, again, graph="plan-2") == ["graph-run plan-2", "graph-integrate plan-2"]
     assert before.read_text() == "mine\n"
     assert tips in git(world.root, "for-each-ref", "refs/heads")
+    assert "leftovers" in world.run("doctor").out
 
 
 def test_folder_of_somebody_else_in_the_place_of_a_worktree(world: World) -> None:
