@@ -89,6 +89,7 @@ def _runtime(invocation: Invocation) -> Iterator[Any]:
 def _call(invocation: Invocation, runtime: Any) -> Result:
     module = import_module(invocation.verb.module)
     if not invocation.verb.is_quick:
+        gc.freeze()
         gc.enable()  # off since the start: what is loaded is no garbage; a quick verb ends before there is any
     result: Result = module.execute(runtime, _request(module.Request, invocation))
     return result

@@ -76,7 +76,7 @@ def test_a_dispatch_that_died_starts_one_agent_whoever_comes_next(world: World, 
 def test_a_hold_that_died_before_its_session_heard_of_it_still_stops_the_deadline(world: World, by: str) -> None:
     """Saying it again, and a driver that comes, tell the Session; the limit is over when it is released."""
     world.hold("a")
-    run = world.start("graph-run", world.graph("id: plan\nsubtasks: [{id: a, spec: x, timeout: 10s}]\n"))
+    run = world.start("graph-run", world.graph("id: plan\nsubtasks: [{id: a, spec: x, timeout: 6s}]\n"))
     agent = psutil.Process(world.wait_for_start("a"))
     run.kill()
     run.wait(30)
@@ -86,7 +86,7 @@ def test_a_hold_that_died_before_its_session_heard_of_it_still_stops_the_deadlin
     driver = world.start("graph-run", "plan")
     until(lambda: world.status("plan")["graph"]["driver"] or None, "a driver comes")
     began = agent.create_time()
-    until(lambda: time.time() > began + 12 or not agent.is_running() or None, "its limit is over")
+    until(lambda: time.time() > began + 7 or not agent.is_running() or None, "its limit is over")
     assert agent.is_running()
     _die(world, "request.submitted", "graph-release", "plan", "a")
     assert world.run("graph-release", "plan", "a").code == 0

@@ -10,7 +10,7 @@ from world import World
 pytestmark = [pytest.mark.story, pytest.mark.timeout(240)]
 
 STEPS = 5
-SEEDS = (2, 4, 5, 9)
+SEEDS = (5, 9)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -11,8 +11,10 @@ from world import World, git
 
 pytestmark = pytest.mark.story
 
-CLEANUP_POINTS = ("removal.intended", "removal.removed", "remove.kept", "remove.aside", "remove.decided")
-CLEANUP_POINTS += ("remove.deleted", "remove.dropped", "branch.deleted")
+# In the order of one removal: each command dies a step later than the one before, and the last one ends the work.
+CLEANUP_POINTS = ("removal.intended", "remove.kept", "remove.aside", "remove.decided", "remove.deleted")
+CLEANUP_POINTS += ("remove.dropped", "removal.removed", "branch.deleted")
+DISCARD_POINTS = ("removal.set-aside", "removal.intended", "remove.aside", "remove.decided")
 FORGET_POINTS = ("forget.recorded", "forget.session")
 _PREFIXES = ("removal.", "remove.", "branch.", "undo.", "forget.")
 UNDO_POINTS = ("undo.intended", "undo.created", "undo.filled", "undo.made")
@@ -43,13 +45,13 @@ def dying(world: World, point: str, *words: str) -> None:
     assert died.code == -signal.SIGKILL, f"{point} was not passed: {died}"
 
 
-@pytest.mark.parametrize("point", CLEANUP_POINTS)
-def test_a_cleanup_that_died_at_a_named_point_is_finished_by_the_same_command(ended: World, point: str) -> None:
+def test_a_cleanup_that_died_at_named_points_is_finished_by_the_same_command(ended: World) -> None:
     worktree = run(ended, "clean")
     before, tip = ended.user_state(), git(ended.root, "rev-parse", "coordinate-agents/plan/clean")
     words = ("graph-cleanup", "plan", "--branches", "--json")
-    dying(ended, point, *words)
-    assert ended.run("graph-status", "plan").code == 0
+    for point in CLEANUP_POINTS:
+        dying(ended, point, *words)
+        assert ended.run("graph-status", "plan").code == 0
 
     again = ended.run(*words)
 
@@ -65,12 +67,12 @@ def test_a_cleanup_that_died_at_a_named_point_is_finished_by_the_same_command(en
     ended.assert_nothing_left("plan")
 
 
-@pytest.mark.parametrize("point", ["removal.set-aside", "removal.intended", "remove.aside", "remove.decided"])
-def test_a_discard_that_died_is_finished_and_undone_byte_by_byte(ended: World, point: str) -> None:
+def test_a_discard_that_died_is_finished_and_undone_byte_by_byte(ended: World) -> None:
     worktree = run(ended, "spoilt")
     token = ended.run("graph-cleanup", "plan", "--discard", "spoilt", "--json").data["items"][0]["token"]
     words = ("graph-cleanup", "plan", "--discard", "spoilt", "--confirm", token, "--json")
-    dying(ended, point, *words)
+    for point in DISCARD_POINTS:
+        dying(ended, point, *words)
 
     again = ended.run(*words)
 
@@ -97,12 +99,12 @@ def test_a_subtask_whose_removal_died_is_run_again_without_a_second_cleanup(ende
     ended.assert_nothing_left("plan")
 
 
-@pytest.mark.parametrize("point", UNDO_POINTS)
-def test_an_undo_that_died_at_a_named_point_is_finished_by_the_same_command(ended: World, point: str) -> None:
+def test_an_undo_that_died_at_named_points_is_finished_by_the_same_command(ended: World) -> None:
     worktree = run(ended, "spoilt")
     token = ended.run("graph-cleanup", "plan", "--discard", "spoilt", "--json").data["items"][0]["token"]
     assert ended.run("graph-cleanup", "plan", "--discard", "spoilt", "--confirm", token).code == 0
-    dying(ended, point, "graph-undo", "plan")
+    for point in UNDO_POINTS:
+        dying(ended, point, "graph-undo", "plan")
 
     again = ended.run("graph-undo", "plan", "--json")
 
@@ -113,34 +115,34 @@ def test_an_undo_that_died_at_a_named_point_is_finished_by_the_same_command(ende
     ended.assert_nothing_left("plan")
 
 
-@pytest.mark.parametrize("point", ["undo.intended", "undo.created"])
-def test_cleanup_after_an_undo_that_died_leaves_no_folder_that_no_record_knows(ended: World, point: str) -> None:
+def test_cleanup_after_an_undo_that_died_leaves_no_folder_that_no_record_knows(ended: World) -> None:
     """Before, it answered that the subtask has no worktree, while the half-made one stood there for ever."""
     worktree = run(ended, "clean")
     assert ended.run("graph-cleanup", "plan").code == 0
-    dying(ended, point, "graph-undo", "plan")
-    assert "graph-undo was cut short" in ended.run("graph-cleanup", "plan", "--dry-run").out
-    refused = ended.run("graph-forget", "plan")
-    assert (refused.code, refused.err.splitlines()[-1]) == (1, "Next: coordinate-agents graph-cleanup plan --all")
+    for point in ("undo.intended", "undo.created"):
+        dying(ended, point, "graph-undo", "plan")
+        assert "graph-undo was cut short" in ended.run("graph-cleanup", "plan", "--dry-run").out
+        refused = ended.run("graph-forget", "plan")
+        assert (refused.code, refused.err.splitlines()[-1]) == (1, "Next: coordinate-agents graph-cleanup plan --all")
 
-    again = ended.run("graph-cleanup", "plan", "--json")
+        again = ended.run("graph-cleanup", "plan", "--json")
 
-    assert (again.code, again.data["items"][0]["outcome"]) == (0, "removed"), str(again)
-    assert not os.path.lexists(worktree)
+        assert (again.code, again.data["items"][0]["outcome"]) == (0, "removed"), str(again)
+        assert not os.path.lexists(worktree)
     ended.assert_nothing_left("plan")
     assert ended.run("graph-forget", "plan").code == 0
 
 
-@pytest.mark.parametrize("point", FORGET_POINTS)
-def test_a_forgetting_that_died_at_a_named_point_is_finished_by_the_same_command(ended: World, point: str) -> None:
+def test_a_forgetting_that_died_at_named_points_is_finished_by_the_same_command(ended: World) -> None:
     run(ended, "clean")
     assert ended.run("graph-cleanup", "plan").code == 0
-    dying(ended, point, "graph-forget", "plan")
+    for point in FORGET_POINTS:
+        dying(ended, point, "graph-forget", "plan")
     assert ended.run("graph-forget", "plan").code == 0
     assert not list((ended.root / ".git/coordinate-agents/sessions").glob("plan.*"))
     ended.assert_nothing_left("plan")
 
 
 def test_every_point_of_a_removal_is_in_a_case_here() -> None:
-    told = {*CLEANUP_POINTS, *UNDO_POINTS, *FORGET_POINTS, "removal.set-aside"}
+    told = {*CLEANUP_POINTS, *DISCARD_POINTS, *UNDO_POINTS, *FORGET_POINTS}
     assert {point for point in POINTS if point.startswith(_PREFIXES)} == told

@@ -187,7 +187,8 @@ def prepare(world: World) -> Path:
     return world.graph("\n".join(lines) + "\n")
 
 
-SUBTASKS = (*WAYS, "second", "after", "checked", "both")
+# "second" and "after" are the agent of "names" once more.
+SUBTASKS = (*WAYS, "checked", "both")
 
 
 def test_every_verb_is_looked_at_here() -> None:
