@@ -20,7 +20,7 @@ import json
 from collections.abc import Iterable
 
 from coordinate_agents.sessions.between import BETWEEN, STAYING, Shown, compiled, has_controls, without_unfinished
-from coordinate_agents.sessions.shapes import KEY_OPENING, LETTERS, SHAPES, Letters, letters_of
+from coordinate_agents.sessions.shapes import KEY_OPENING, SHAPES, Letters, letters_of, possible
 
 MASK = b"[redacted]"
 MAX_MATCH = 32 << 10
@@ -31,6 +31,7 @@ _CONTEXT = 8
 _MAX_SPLIT = 24 << 10
 # What is looked at before a part, to find where the sequences in it begin: more than twice the longest.
 _BEFORE = 1 << 10
+_LONGEST_HINT = max(len(hint) for hint, _ in SHAPES)
 # Without a line end, look again only after so much.
 _STEP = 16 << 10
 
@@ -123,11 +124,11 @@ class Redactor:
     def spans(self, data: bytes) -> list[tuple[int, int]]:
         """Every part to be masked, in order; parts that touch or overlap are one."""
         found = self.literal_spans(data, 0, len(data))
-        has = Letters(data, 0)
-        for (hint, expression), letters in zip(SHAPES, LETTERS, strict=True):
-            if all(has[letter] for letter in letters) and data.find(hint) >= 0:
+        wanted = possible(Letters(data, 0))
+        for hint, expression in (SHAPES[index] for index in wanted):
+            if data.find(hint) >= 0:
                 found += [match.span(1) for match in compiled(expression).finditer(data)]
-        found += _split_shapes(data, 0, len(data), [0] * len(SHAPES), has)
+        found += _split_shapes(data, 0, len(data), [0] * len(SHAPES), wanted)
         merged: list[tuple[int, int]] = []
         for start, end in sorted(found):
             if merged and start <= merged[-1][1]:
@@ -237,12 +238,15 @@ class Stream:
     def _advance(self, limit: int) -> bytes:
         data = self._buffer
         spans = self._later + self._redactor.literal_spans(data, self._scanned, limit)
-        has = Letters(data, min(self._next_shape))
-        for index, (hint, expression) in enumerate(SHAPES):
-            self._shape_spans(index, hint, expression, limit, spans, has)
-        if min(self._next_shape) != self._scanned:
-            has = Letters(data, self._scanned)
-        spans += _split_shapes(data, self._scanned, limit, self._next_split, has)
+        wanted = possible(Letters(data, self._scanned))
+        for index in wanted:
+            self._shape_spans(index, limit, spans)
+        # What was searched without success needs no second search, but for a hint that is cut by the end.
+        done = max(limit, len(data) - _LONGEST_HINT - _CONTEXT)
+        self._next_shape = [
+            next_ if index in wanted else max(next_, done) for index, next_ in enumerate(self._next_shape)
+        ]
+        spans += _split_shapes(data, self._scanned, limit, self._next_split, wanted)
         spans.sort()
         self._later = [span for span in spans if span[0] >= limit]
         out = []
@@ -264,13 +268,11 @@ class Stream:
         self._forget()
         return b"".join(out)
 
-    def _shape_spans(
-        self, index: int, hint: bytes, expression: bytes, limit: int, spans: list[tuple[int, int]], has: Letters
-    ) -> None:
+    def _shape_spans(self, index: int, limit: int, spans: list[tuple[int, int]]) -> None:
         """Add the masked parts of one shape's matches that start before `limit`."""
         data, position = self._buffer, self._next_shape[index]
-        if not all(has[letter] for letter in LETTERS[index]) or data.find(hint, position) < 0:
-            # What was searched without success needs no second search, but for a hint that is cut by the end.
+        hint, expression = SHAPES[index]
+        if data.find(hint, position) < 0:
             self._next_shape[index] = max(limit, len(data) - len(hint) - _CONTEXT)
             return
         for match in compiled(expression).finditer(data, position):
@@ -293,12 +295,13 @@ class Stream:
             self._next_split = [position - drop for position in self._next_split]
 
 
-def _split_shapes(data: bytes, start: int, limit: int, positions: list[int], has: Letters) -> list[tuple[int, int]]:
+def _split_shapes(
+    data: bytes, start: int, limit: int, positions: list[int], wanted: list[int]
+) -> list[tuple[int, int]]:
     """The masked parts of shapes that start before `limit`, found in what is shown; positions are moved on.
 
-    `positions`: where each shape goes on searching, none before `start`. `has` is about the data from there on.
+    `positions`: where each shape goes on searching, none before `start`. `wanted`: those that may be there.
     """
-    wanted = [index for index, letters in enumerate(LETTERS) if all(has[letter] for letter in letters)]
     base = max(0, start - _BEFORE)
     spans: list[tuple[int, int]] = []
     if wanted and has_controls(near := data[base : limit + MAX_MATCH]):

@@ -64,6 +64,11 @@ class Letters(dict[bytes, bool]):
         return found
 
 
+def possible(has: Letters) -> list[int]:
+    """The shapes all of whose letters are there, by their number. Quick where few are."""
+    return [index for index, letters in enumerate(LETTERS) if has[letters[0]] and all(map(has.__getitem__, letters))]
+
+
 def compile_shapes() -> None:
     """Compile every shape now: for a process that forks hosts, so that each of them has them."""
     for expression in (*(shape for _, shape in SHAPES), BETWEEN, STAYING, UNFINISHED):
