@@ -180,7 +180,7 @@ class Peer:
         found = _dict(result)
         version = found.get("protocolVersion")
         if version != VERSION:
-            return self.give_up(f"it speaks version {version!r} of the protocol; version {VERSION} is known here")
+            return self.give_up(f"it speaks version {version!r:.40} of the protocol; version {VERSION} is known here")
         info, capabilities = _dict(found.get("agentInfo")), _dict(found.get("agentCapabilities"))
         self._peer = _text(f"{info.get('name') or ''} {info.get('version') or ''}".strip())
         if not self._load:
@@ -272,8 +272,8 @@ class Peer:
                 error = message.get("error")
                 answered(message.get("result"), None if error is None else _dict(error))
         elif "jsonrpc" not in message:
-            line = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
-            self._events.append(events.Stray(line + b"\n"))
+            line = _json(message)
+            self._events.append(events.Stray(line.encode("utf-8", "replace") + b"\n"))
 
     def _asked(self, method: str, id: object, params: Message) -> None:
         if method != "session/request_permission":
@@ -355,8 +355,16 @@ def _summary(tool: Message) -> str:
 
 def _error_text(error: Message) -> str:
     data = error.get("data")
-    details = data if isinstance(data, str) else json.dumps(data) if data else ""
+    details = data if isinstance(data, str) else _json(data) if data else ""
     return _text(f"{error.get('message') or 'an error without words'}{f' ({details})' if details else ''}")
+
+
+def _json(value: object) -> str:
+    """As JSON again; a value that is nested too deeply for that says nothing."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "…"
 
 
 def _code(error: Message) -> str:

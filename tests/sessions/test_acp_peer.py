@@ -259,6 +259,56 @@ def test_what_is_not_offered_is_refused_and_nonsense_changes_nothing() -> None:
     assert isinstance(peer.take_events()[0], events.Stray)
 
 
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 9) | st.text(max_size=4) | st.sampled_from(["s", "yes", "allow_once"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+_METHODS = ["session/update", "session/request_permission", "session/cancel", "fs/read_text_file", "initialize"]
+_KEYS = ["sessionId", "update", "toolCall", "options", "sessionUpdate", "content", "protocolVersion", "agentInfo"]
+_MESSAGES = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.just("2.0"),
+        "id": _VALUES,
+        "method": st.sampled_from(_METHODS) | _VALUES,
+        "params": st.dictionaries(st.sampled_from(_KEYS), _VALUES, max_size=4) | _VALUES,
+        "result": st.dictionaries(st.sampled_from([*_KEYS, "stopReason"]), _VALUES, max_size=3) | _VALUES,
+        "error": st.dictionaries(st.sampled_from(["code", "message", "data"]), _VALUES, max_size=3) | _VALUES,
+    },
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(_MESSAGES, max_size=6), st.booleans())
+def test_whatever_an_agent_sends_one_turn_has_one_end(messages: list[Any], is_open: bool) -> None:
+    peer, words = opened() if is_open else Peer(cwd="/w", load="old"), Words()
+    if not is_open:
+        peer.begin()
+    peer.prompt("t1", "one")
+    for message in messages:
+        peer.receive(json.dumps(message).encode() + b"\n")
+    peer.end()
+    found = peer.take_events()
+    assert [each.turn for each in found if isinstance(each, events.TurnOver)] == ["t1"]
+    asked = [each.key for each in found if isinstance(each, events.Asked)]
+    assert asked == [each.key for each in found if isinstance(each, events.Settled)]
+    for each in found:
+        if isinstance(each, events.Updated):
+            words.of(each.update)
+    assert not peer.active_turn
+
+
+def test_a_message_that_is_nested_too_deeply_harms_nobody() -> None:
+    peer = opened()
+    peer.prompt("t1", "one")
+    for depth in (500, 900, 5_000, 100_000):
+        nested = b"[" * depth + b"]" * depth
+        peer.receive(b'{"a": ' + nested + b"}\n")
+        peer.receive(b'{"id": 2, "error": {"message": "no", "data": ' + nested + b"}}\n")
+    assert [each.error[:2] for each in peer.take_events() if isinstance(each, events.TurnOver)] == ["no"]
+
+
 def test_words_are_text_whatever_an_agent_puts_into_them() -> None:
     words = Words()
     updates = [

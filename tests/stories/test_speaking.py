@@ -45,6 +45,10 @@ def turns(world: World) -> list[list[str]]:
     return [line[1:] for line in world.log_lines() if line[0] == "turn"]
 
 
+def session_state(world: World) -> Any:
+    return world.run("session-status", "plan/a", "--json").data["session"]["state"]
+
+
 def events(world: World, *types: str) -> list[Any]:
     found = world.run("graph-events", "plan", "--json").data["events"]
     return [event["data"] for event in found if event["type"] in types]
@@ -108,7 +112,7 @@ def test_no_end_of_a_turn_is_success_without_work(world: World) -> None:
         assert said in failures[name]["message"]
 
 
-def test_a_permission_is_shown_answered_and_seen_by_the_agent(world: World) -> None:
+def test_a_permission_is_shown_answered_and_seen_by_the_agent_while_nobody_drives(world: World) -> None:
     configure(world, "permission('git commit', 'allow_once', 'reject_once')\nsay(str(answers()))\n" + ADDS)
     plan = world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n")
     run = world.start("graph-run", plan)
@@ -129,15 +133,21 @@ def test_a_permission_is_shown_answered_and_seen_by_the_agent(world: World) -> N
             "  allow_once: allow once",
             "  reject_once: reject once",
         ]
+        run.kill()
+        run.wait()
         wrong = world.run("session-answer", "plan/a", "--option", "perhaps", "--json")
         assert wrong.document["error"]["code"] == "UNSUPPORTED_CAPABILITY"
         answer = ("session-answer", "plan/a", "--request", question["request"], "--option", "reject_once", "--json")
         assert world.run(*answer).data["delivered"] == "true"
         assert world.run(*answer).document["error"]["code"] == "SESSION_STATE_CONFLICT"
-        assert run.wait(timeout=60) == 0, world.said()
     finally:
         run.kill()
+    until(lambda: session_state(world) == "idle" or None, "its turn is over")
     assert "'reject_once')]" in world.run("session-read", "plan/a").out
+    # The next driver sees the end of the turn, and begins none.
+    assert world.run("graph-recover", "plan").code == 0
+    assert only(world.status("plan"))["state"] == "SUCCEEDED"
+    assert len(turns(world)) == 1
 
 
 def test_a_cancelled_turn_stops_its_subtask_and_is_taken_up_again(world: World) -> None:
