@@ -54,7 +54,8 @@ MAX_CONFIG_BYTES: Final = 1 << 20
 
 # The keys of a project's file that do nothing until it is trusted; any of them makes its whole agent wait.
 _WAITING: Final = frozenset(["worktree_root", "state_root", "setup", "teardown", "copy", "link", "notify"])
-_WAITING_OF_AGENT: Final = frozenset(["adapter", "command", "args", "resume_args", "env", "permissions"])
+# A driver is among them: with another one an adapter starts another program.
+_WAITING_OF_AGENT: Final = frozenset(["adapter", "command", "args", "resume_args", "driver", "env", "permissions"])
 
 _BRACE_WORD: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -218,6 +218,7 @@ def test_keys_that_run_or_open_something_wait_for_trust() -> None:
         "agents.backend.adapter",
         "agents.backend.args",
         "agents.backend.command",
+        "agents.backend.driver",
         "agents.backend.env",
         "agents.backend.permissions",
         "agents.backend.resumeArgs",
@@ -244,7 +245,7 @@ def test_every_key_is_either_inert_or_known_to_be_harmless() -> None:
         for field in of_agent
         if config_document.inert_keys(Config(agents=(AgentConfig("a", sources={field: "project"}),)))
     }
-    assert of_agent - waiting == {"mode", "delivery", "driver", "commit"}
+    assert of_agent - waiting == {"mode", "delivery", "commit"}
 
 
 def test_agent_of_a_subtask_that_names_none() -> None:

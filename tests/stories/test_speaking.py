@@ -4,7 +4,6 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,44 +149,45 @@ def test_a_permission_is_shown_answered_and_seen_by_the_agent_while_nobody_drive
     assert len(turns(world)) == 1
 
 
-def test_a_cancelled_turn_stops_its_subtask_and_is_taken_up_again(world: World) -> None:
-    configure(world, "if not history: wait_for_cancel()\n" + ADDS)
-    plan = world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n")
+# "cut" is cancelled and lies about it; "dead" is killed; both only in their first turn.
+INTERRUPTED = """
+first = not (Path(os.environ['FAKE_LOG']).parent / S).exists()
+(Path(os.environ['FAKE_LOG']).parent / S).touch()
+if first and S == 'cut':
+    wait_for_cancel()
+elif first:
+    time.sleep(600)
+"""
+
+
+def test_a_cancelled_turn_and_a_killed_agent_are_gone_on_with_in_their_own_sessions(world: World) -> None:
+    configure(world, INTERRUPTED + ADDS)
+    plan = world.graph("id: plan\nsubtasks: [{id: cut, spec: All of it.}, {id: dead, spec: All of it.}]\n")
     run = world.start("graph-run", plan)
     try:
-        until(lambda: turns(world) or None, "its turn begins")
-        assert world.run("session-interrupt", "plan/a").code == 0
+        began = until(
+            lambda: {each[0]: each for each in turns(world)} if len(turns(world)) == 2 else None, "both begin"
+        )
+        until(lambda: (world.place / "dead").exists() or None, "it sleeps")
+        assert world.run("session-interrupt", "plan/cut").code == 0
+        os.kill(int(began["dead"][2]), signal.SIGKILL)
         assert run.wait(timeout=60) == 4, world.said()
     finally:
         run.kill()
-    subtask = only(world.status("plan"))
+    found = {each["id"]: each for each in world.status("plan")["subtasks"]}
     # It committed after it was cancelled, and said end_turn.
-    assert (subtask["state"], subtask["verifiedCommit"]) == ("STOPPED", None)
-    assert events(world, "TurnEnded")[0]["cause"] == "cancelled"
-    assert world.run("graph-resume", "plan", "a").code == 0
-    done = world.run("graph-run", "plan", "--json")
-    assert only(done.data)["state"] == "SUCCEEDED", str(done)
-    assert [each[3] for each in turns(world)] == ["0", "1"], "its session was not loaded"
-    assert world.run("session-status", "plan/a", "--json").data["session"]["resumed"] is True
-
-
-def test_a_killed_agent_is_started_by_the_next_run_with_its_session_loaded_or_visibly_without(world: World) -> None:
-    configure(world, "if turn == 1 and not Path('../once').exists(): Path('../once').touch(); time.sleep(600)\n" + ADDS)
-    plan = world.graph("id: plan\nsubtasks: [{id: a, spec: All of it.}]\n")
-    run = world.start("graph-run", plan)
-    try:
-        pid = int(until(lambda: turns(world) or None, "its turn begins")[0][2])
-        until(lambda: next(Path(world.worktrees).glob("*/*/once"), None), "it sleeps")
-        os.kill(pid, signal.SIGKILL)
-        assert run.wait(timeout=60) == 4, world.said()
-    finally:
-        run.kill()
-    assert only(world.status("plan"))["reason"].startswith("interrupted")
-    # It never answered, so it stored nothing: its session cannot be loaded, and the prompt stands alone.
+    cut = found["cut"]
+    assert (cut["state"], cut["reason"], cut["verifiedCommit"]) == ("STOPPED", "its turn was cancelled", None)
+    assert found["dead"]["reason"] == "interrupted: one was killed by signal 9"
+    assert sorted(each["cause"] for each in events(world, "TurnEnded")) == ["cancelled", "exit"]
+    assert world.run("graph-resume", "plan", "cut").code == 0
     done = world.run("graph-run", "plan", "--json")
     assert done.code == 0, str(done)
-    session = world.run("session-status", "plan/a", "--json").data["session"]
-    assert (session["resumed"], session["conversation"]["notResumed"]) == (
+    sessions = {name: world.run("session-status", f"plan/{name}", "--json").data["session"] for name in ("cut", "dead")}
+    assert sessions["cut"]["resumed"] is True
+    assert [each[3] for each in turns(world) if each[0] == "cut"] == ["0", "1"], "its session was not loaded"
+    # The other one never answered, so it stored nothing: it begins afresh, visibly, and its prompt stands alone.
+    assert (sessions["dead"]["resumed"], sessions["dead"]["conversation"]["notResumed"]) == (
         False,
         "the agent could not take it up: no such session",
     )
