@@ -20,10 +20,10 @@ from coordinate_agents.sessions.host import inputs
 from coordinate_agents.sessions.host.ending import Ending, interrupt_group
 from coordinate_agents.sessions.host.limits import Limits
 from coordinate_agents.sessions.host.output import Output
-from coordinate_agents.sessions.host.progress import Progress
 from coordinate_agents.sessions.host.records import Record
 from coordinate_agents.sessions.host.requests import Requests
 from coordinate_agents.sessions.host.server import Client, Message, Server
+from coordinate_agents.sessions.host.turnclock import TurnClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # costs a host more than it needs
@@ -57,7 +57,6 @@ class Custody:
     ) -> None:
         self.record = record
         self._output = output
-        self._limits = limits
         self._log_path = log_path
         self._cgroup = ""
         self.selector = selectors.DefaultSelector()
@@ -69,14 +68,9 @@ class Custody:
         self._why = ""  # the child was ended for a fault of its own
         self._ending: Ending | None = None
         self._next_step = 0.0
-        self._started = self._exited = self._progressed = time.monotonic()
-        self._progress = Progress()
-        self._stalled = False
-        self._turn_at = self._started
-        self._is_between_turns = False
+        self._started = self._exited = time.monotonic()
+        self._clock = TurnClock(limits, self._started)
         self._turn_total = 0  # bytes printed before the turn
-        self._asked_at: float | None = None  # since when no time counts: a question waits, or a person is joined
-        self._waited_s = 0.0
         self._printed_at = 0.0
         self._output_open = False
         self._saved_total = 0
@@ -94,7 +88,8 @@ class Custody:
     def take(self, child: Child, stdin: bytes | None) -> None:
         """Own the child from now on."""
         self._child = child
-        self._started = self._turn_at = self._exited = self._progressed = time.monotonic()
+        self._started = self._exited = time.monotonic()
+        self._clock.begin(self._started)
         self.record.child_started(child.pid)
         self._cgroup = str(self.record.get("cgroup") or "")
         self._watch_output()
@@ -122,7 +117,7 @@ class Custody:
         """Reap, and say whether nothing of the tree is left or the bound for ending it has passed."""
         has_children = self._reap()
         if self._status is not None and self._ending is None and has_children:
-            self._end_tree(self._limits.close_bound_s, graceful=True, interrupt=False)
+            self._end_tree(self._clock.limits.close_bound_s, graceful=True, interrupt=False)
         if not has_children:
             return True
         return self._ending is not None and time.monotonic() >= self._ending.deadline
@@ -172,14 +167,10 @@ class Custody:
         times = [*self._timers.values(), self._requests.next_time()]
         if self._speaker is not None:
             times.append(self._speaker.next_time())
-        limits = self._limits
         if self._ending is not None:
             times += [self._next_step, self._ending.deadline]
-        elif self._status is None and self._asked_at is None:
-            if limits.timeout_s is not None:
-                times.append(self._turn_at + self._waited_s + limits.timeout_s)
-            if limits.idle_timeout_s is not None and not self._stalled:
-                times.append(self._progressed + limits.idle_timeout_s)
+        elif self._status is None:
+            times.append(self._clock.next_time())
         return min(times)
 
     def _on_time(self, now: float) -> None:
@@ -188,8 +179,7 @@ class Custody:
                 self._next_step = self._ending.step(now)
         elif self._status is None:
             self._note_pause(now)
-            if self._asked_at is None:
-                self._on_deadline(now)
+            self._on_deadline(self._clock.due(now))
         if now >= self._timers["socket"]:
             self._timers["socket"] = now + _SOCKET_CHECK_S
             if self._server is not None:
@@ -211,38 +201,28 @@ class Custody:
             self._timers["reopened"] = float("inf")
             self._watch_output()
 
-    def _on_deadline(self, now: float) -> None:
-        limits = self._limits
-        if limits.timeout_s is not None and now >= self._turn_at + self._waited_s + limits.timeout_s:
-            self._stop("unused" if self._is_between_turns else "timeout", limits.close_bound_s, graceful=True)
-        elif limits.idle_timeout_s is not None and now >= self._progressed + limits.idle_timeout_s:
-            if limits.stop_on_idle:
-                self._stop("idle", limits.close_bound_s, graceful=True)
-            elif not self._stalled:
-                self._set_stalled(True)
+    def _on_deadline(self, due: str) -> None:
+        if due == "stalled":
+            self._set_stalled(True)
+        elif due:
+            self._stop(due, self._clock.limits.close_bound_s, graceful=True)
 
     def _note_pause(self, now: float) -> None:
         """Deadlines stand still while somebody has to answer, works in the folder, or sits at a joined terminal."""
         requests = self._requests
-        is_paused = requests.asking.question is not None or requests.is_attached or requests.is_held
-        if is_paused and self._asked_at is None:
-            self._asked_at = now
-        elif not is_paused and self._asked_at is not None:
-            self._waited_s += now - self._asked_at
-            self._progressed += now - self._asked_at
-            self._asked_at = None
+        self._clock.pause(requests.asking.question is not None or requests.is_attached or requests.is_held, now)
 
     def _set_question(self, now: float) -> None:
         """Note what is asked, then tell."""
         question = self._requests.asking.question
         self._note_pause(now)
-        resting = "idle" if self._is_between_turns else "running"
+        resting = "idle" if self._clock.is_between_turns else "running"
         self.record.changed(state=resting if question is None else "awaiting-input", question=question)
         if self._server is not None:
             self._server.broadcast({"event": "question", "question": question})
 
     def _set_stalled(self, stalled: bool) -> None:
-        self._stalled = stalled
+        self._clock.is_stalled = stalled
         self.record.changed(stalled=stalled)
         if self._server is not None:
             self._server.broadcast({"event": "stalled", "stalled": stalled})
@@ -291,12 +271,8 @@ class Custody:
         self._requests.printed(data, now)
         if self._timers["settle"] == float("inf"):
             self._timers["settle"] = now + _SETTLE_S
-        # Progress is looked at once a second at most: it need not be finer than that, and a flood must stay cheap.
-        due = is_progress and (self._stalled or now >= self._progressed + 1.0)
-        if self._limits.idle_timeout_s is not None and due and self._progress.is_new(data):
-            self._progressed = now
-            if self._stalled:
-                self._set_stalled(False)
+        if is_progress and self._clock.is_progress(data, now) and self._clock.is_stalled:
+            self._set_stalled(False)
 
     def _take_output(self, data: bytes) -> None:
         if self._speaker is not None:
@@ -333,7 +309,7 @@ class Custody:
                 return {
                     "ok": True,
                     "state": self.record.get("state"),
-                    "stalled": self._stalled,
+                    "stalled": self._clock.is_stalled,
                     "last_line": self._output.last_line(),
                     "output_bytes": self._output.total,
                     "attached": self._requests.is_attached,
@@ -343,7 +319,7 @@ class Custody:
                 asked = message.get("close")
                 fields = asked if isinstance(asked, dict) else {}
                 bound = fields.get("bound_s")
-                bound_s = float(bound) if isinstance(bound, int | float) else self._limits.close_bound_s
+                bound_s = float(bound) if isinstance(bound, int | float) else self._clock.limits.close_bound_s
                 self._stop("close", min(max(bound_s, 0.1), 60.0), graceful=bool(fields.get("graceful", True)))
                 return {"ok": True}
             case "turn":
@@ -359,7 +335,7 @@ class Custody:
         """What was printed in the present turn, and how long it takes."""
         return {
             "tail": self._output.tail(since=self._turn_total),
-            "duration_ms": round((time.monotonic() - self._turn_at) * 1000),
+            "duration_ms": self._clock.age_ms(time.monotonic()),
         }
 
     def set_turn(self, fields: "dict[str, object]", **recorded: object) -> "Limits | None":
@@ -370,17 +346,14 @@ class Custody:
         if self._ending is not None or self._status is not None:
             return None
         self._turn_total = self._output.total
-        self._is_between_turns = bool(fields.get("is_over"))
-        self._limits = self._limits.of_turn(fields)
-        self._turn_at = self._progressed = time.monotonic()
-        self._waited_s, self._asked_at, self._stalled = 0.0, None, False
+        self._clock.set_turn(fields, time.monotonic())
         had_question = self._requests.asking.question is not None
-        self._requests.set_turn(is_over=self._is_between_turns)
-        state = "idle" if self._is_between_turns else "running"
+        self._requests.set_turn(is_over=self._clock.is_between_turns)
+        state = "idle" if self._clock.is_between_turns else "running"
         self.record.changed(state=state, question=None, stalled=False, **recorded)
         if had_question and self._server is not None:
             self._server.broadcast({"event": "question", "question": None})
-        return self._limits
+        return self._clock.limits
 
     # --- what the driver of a conversation needs
 
@@ -401,7 +374,7 @@ class Custody:
         """End the child for a fault of its own."""
         if self._ending is None and self._status is None:
             self._why = why
-        self._stop(cause, self._limits.close_bound_s, graceful=True)
+        self._stop(cause, self._clock.limits.close_bound_s, graceful=True)
 
     def _watch_signals(self) -> None:
         reading, writing = os.pipe()
@@ -414,7 +387,7 @@ class Custody:
 
     def _on_signals(self, numbers: bytes) -> None:
         if signal.SIGTERM in numbers:
-            self._stop("close", self._limits.close_bound_s, graceful=True)
+            self._stop("close", self._clock.limits.close_bound_s, graceful=True)
         if signal.SIGUSR1 in numbers:  # "look after your socket now": from a client that found it missing
             self._timers["socket"] = 0.0
 

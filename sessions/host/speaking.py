@@ -6,16 +6,14 @@ clients. The end of a turn is noted by the host alone, whoever drives may be gon
 A child that was started with this driver and without rules is not spoken to: what it prints passes as it is.
 """
 
-import os
-import selectors
 import time
 
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.acp import events
-from coordinate_agents.sessions.acp.framing import Lines
 from coordinate_agents.sessions.acp.peer import Peer
 from coordinate_agents.sessions.acp.words import Words
 from coordinate_agents.sessions.drivers.base import Child
+from coordinate_agents.sessions.host.pipes import Pipes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # costs a host more than it needs
@@ -25,11 +23,6 @@ if TYPE_CHECKING:  # costs a host more than it needs
 MAX_PROMPT_BYTES = 8 << 20
 _PROMPT_FILE = "prompt.md"
 _MAX_TURN_CHARACTERS = 200
-_WRITE_BYTES = 65536
-_READ_BYTES = 65536
-# What is kept of the child's stderr, and what of it is shown where something failed.
-_ERRORS_BYTES = 64 << 10
-_SHOWN_ERRORS_BYTES = 4 << 10
 # A child that ends closes its pipes a moment before it can be waited for; one that lives on without them is no use.
 _GONE_S = 0.5
 # Who comes late still learns how an earlier turn ended, and never begins one twice.
@@ -46,12 +39,9 @@ class Speaker:
         self._folder = folder
         self.speaks = rules is not None
         self._peer = Peer(cwd=cwd, load=str(self._rules.get("load") or ""), policy=str(self._rules.get("policy")))
-        self._raw = Lines()
         self._words = Words()
-        self._errors = bytearray()
         self._custody: Custody | None = None
-        self._child: Child | None = None
-        self._out = memoryview(b"")
+        self._pipes: Pipes | None = None
         self._is_parting = self._has_ended = False
         self._asked: list[tuple[str, dict[str, object], float]] = []  # key, question, since when (monotonic)
         self._times = {"open": float("inf"), "gone": float("inf"), "cancel": float("inf")}
@@ -60,8 +50,8 @@ class Speaker:
 
     def take(self, child: Child, custody: "Custody") -> None:
         """Own the child's stdin and stderr, and begin to speak."""
-        self._child, self._custody = child, custody
-        custody.selector.register(child.errors, selectors.EVENT_READ, self._read_errors)
+        self._custody = custody
+        self._pipes = Pipes(child, custody.selector, self._follow, None if self.speaks else custody.show)
         if self.speaks:
             custody.record.changed(conversation=self._conversation())
             self._times["open"] = time.monotonic() + _number(self._rules, "open_bound_s", 120.0)
@@ -85,7 +75,8 @@ class Speaker:
 
     def ended(self, how: str) -> None:
         """The child is gone: an active turn ends with it."""
-        self._drain_errors()
+        assert self._pipes is not None
+        self._pipes.drain()
         self._has_ended = True
         if self.speaks:
             self._peer.give_up(how)
@@ -140,6 +131,8 @@ class Speaker:
         self._is_parting = True
         self._peer.cancel()
         self._follow()
+        if self._pipes is not None:
+            self._pipes.end()
 
     # --- operations
 
@@ -210,7 +203,7 @@ class Speaker:
         reason = self._begin(f"w{self._own_turns}", text, {})
         if reason:
             return {"ok": True, "delivered": "false", "reason": reason}
-        is_sent = self._peer.is_open and not self._out
+        is_sent = self._peer.is_open and self._pipes is not None and self._pipes.is_written
         waits = "it is sent when the agent's session is open" if not self._peer.is_open else "it does not read just now"
         return {"ok": True, "delivered": "true" if is_sent else "unknown", "reason": "" if is_sent else waits}
 
@@ -225,6 +218,10 @@ class Speaker:
             if shown:
                 self._custody.show(shown, is_progress=isinstance(event, events.Updated | events.Stray))
         self._flush()
+
+    def _flush(self) -> None:
+        if self._pipes is not None and not self._pipes.write(self._peer.take_out()):
+            self._peer.give_up("the agent closed its stdin")
 
     def _event(self, event: events.Event) -> bytes:
         """Record it, tell it, and return what people are shown of it."""
@@ -284,7 +281,7 @@ class Speaker:
             b"" if how == "end_turn" else self._words.line(f"[turn {event.turn}: {how or 'ended without a reason'}]")
         )
         if event.error:
-            shown += self._shown_errors()
+            shown += self._errors()
         self._custody.show(shown)
         state = {
             "id": event.turn,
@@ -315,7 +312,12 @@ class Speaker:
         self._custody.give_up("protocol", self._custody.redact(event.reason))
         if is_working or not found["error"]:
             return b""  # it is said of the turn
-        return self._words.line(f"[{event.reason}]") + self._shown_errors()
+        return self._words.line(f"[{event.reason}]") + self._errors()
+
+    def _errors(self) -> bytes:
+        """The end of its stderr, where something failed."""
+        lines = self._pipes.take_errors() if self._pipes is not None else []
+        return self._words.line(*(f"[stderr] {line}" for line in lines))
 
     def _conversation(self, opened: "events.Opened | None" = None) -> "dict[str, object]":
         return {
@@ -327,72 +329,6 @@ class Speaker:
             "error": "",
             "code": "",
         }
-
-    # --- descriptors
-
-    def _flush(self) -> None:
-        """Write what the child takes; the rest when it can take more."""
-        child, custody = self._child, self._custody
-        if child is None or custody is None or child.stdin < 0:
-            return
-        if new := self._peer.take_out():
-            self._out = memoryview(bytes(self._out) + new)
-        try:
-            while self._out:
-                self._out = self._out[os.write(child.stdin, self._out[:_WRITE_BYTES]) :]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self._close_stdin()
-            self._peer.give_up("the agent closed its stdin")
-            return
-        if self._is_parting and not self._out:
-            self._close_stdin()
-            return
-        is_registered = child.stdin in custody.selector.get_map()
-        if self._out and not is_registered:
-            custody.selector.register(child.stdin, selectors.EVENT_WRITE, lambda _: self._follow())
-        elif not self._out and is_registered:
-            custody.selector.unregister(child.stdin)
-
-    def _close_stdin(self) -> None:
-        assert self._child is not None and self._custody is not None
-        if self._child.stdin in self._custody.selector.get_map():
-            self._custody.selector.unregister(self._child.stdin)
-        os.close(self._child.stdin)
-        self._child.stdin = -1
-        self._out = memoryview(b"")
-
-    def _read_errors(self, _events: int) -> None:
-        """Drain stderr, a piece at a time; a child that is not spoken to has all it prints in one output."""
-        assert self._child is not None and self._custody is not None
-        try:
-            data = os.read(self._child.errors, _READ_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        if not data:
-            self._custody.selector.unregister(self._child.errors)
-            os.close(self._child.errors)
-            self._child.errors = -1
-        elif self.speaks:
-            self._errors += data
-            del self._errors[:-_ERRORS_BYTES]
-        else:
-            self._custody.show(data)
-
-    def _drain_errors(self) -> None:
-        """What the kernel still has of it."""
-        for _ in range(_ERRORS_BYTES // _READ_BYTES + 1):
-            if self._child is not None and self._child.errors >= 0:
-                self._read_errors(0)
-
-    def _shown_errors(self) -> bytes:
-        """The end of stderr, once."""
-        text = bytes(self._errors[-_SHOWN_ERRORS_BYTES:]).decode("utf-8", "replace")
-        self._errors.clear()
-        return self._words.line(*(f"[stderr] {line}" for line in text.splitlines() if line.strip()))
 
 
 def _fields(value: object) -> "dict[str, object]":
