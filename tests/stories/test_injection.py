@@ -71,7 +71,7 @@ LOOKS = {
     "setup-discover": [],
     "doctor": [],
     "graph-recover": ["plan"],
-    "recover-inspect": ["", "plan", "plan {}"],
+    "recover-inspect": ["plan"],
     "graph-check": ["plan dirty", "plan print"],
     "graph-hold": ["plan names"],
     "graph-tell": ["plan print {hostile}", "plan names {hostile}"],
