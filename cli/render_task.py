@@ -72,7 +72,7 @@ def _row(each: Mapping[str, Any]) -> Sequence[object]:
         each["subtask"],
         each["state"],
         session.get("id"),
-        session.get("liveness"),
+        session.get("state") if session.get("liveness") == "live" else session.get("liveness"),
         ended,
         each["worktree"],
         short(each["branchAt"]),

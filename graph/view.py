@@ -353,7 +353,7 @@ def _session(graph: str, subtask: str, run: Mapping[str, Any]) -> dict[str, Any]
         state = "idle"
     elif end:
         state = "failed" if end.get("cause") in ("spawn-failed", "host-lost") else "exited"
-    elif run.get("state") == "stopped":
+    elif run.get("state", "idle") != "running":
         # Left to itself (whether it lives is looked at), or closed.
         state = "running" if run.get("open_session") == run["session"] else "exited"
     return {

@@ -14,6 +14,7 @@ from coordinate_agents.graph.observe import look_at_standing
 from coordinate_agents.graph.operations import recover
 from coordinate_agents.graph.operations.driving import open_context
 from coordinate_agents.graph.operations.loading import is_finished, is_forgotten, load_snapshot, pick_subtask
+from coordinate_agents.graph.operations.session_shape import state_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import TaskRun
@@ -98,6 +99,7 @@ async def _session(runtime: Runtime, name: str | None) -> dict[str, Any] | None:
     return {
         "id": name,
         "liveness": facts.liveness,
+        "state": state_of(facts, record) if record is not None else None,
         "pid": record.child.pid if record is not None and record.child is not None else None,
         "cause": end.cause if end is not None else None,
         "exitCode": end.exit_code if end is not None else None,

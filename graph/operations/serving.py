@@ -17,6 +17,7 @@ from coordinate_agents.graph.acts.deliver import deliver
 from coordinate_agents.graph.acts.dispatch import dispatch
 from coordinate_agents.graph.acts.hold import hold, release
 from coordinate_agents.graph.acts.resume import resume
+from coordinate_agents.graph.acts.resume_task import resume_task
 from coordinate_agents.graph.acts.review import review
 from coordinate_agents.graph.acts.stop_task import stop_task
 from coordinate_agents.graph.acts.tell import tell
@@ -174,6 +175,7 @@ _BESIDE: Final = frozenset({"stop", "task-stop", "hold", "release", "tell", "dis
 _HANDLERS: Final[Mapping[str, Handler]] = {
     "stop": _stop,
     "task-stop": _answered(stop_task),
+    "task-resume": _answered(resume_task),
     "hold": _attached,
     "release": _detached,
     "resume": _answered(resume),

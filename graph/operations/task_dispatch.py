@@ -11,7 +11,7 @@ from typing import Any, Final
 import anyio
 
 from coordinate_agents.graph.acts.dispatch import is_starting, require_startable, started
-from coordinate_agents.graph.acts.resume import resume
+from coordinate_agents.graph.acts.resume_task import resume_task
 from coordinate_agents.graph.engine import DriveOptions, Engine
 from coordinate_agents.graph.errors import EXIT_DONE, EXIT_NEEDS_PERSON, EXIT_NOT_SUCCEEDED, GraphError
 from coordinate_agents.graph.model import SubtaskId
@@ -81,7 +81,7 @@ async def _begin(engine: Engine, subtask: SubtaskId, who: str) -> bool:
     name = context.agent_of(context.task(subtask))
     await context.call(context.agents.resolve, context.config.settings_of(name))
     if run.state in ("failed", "stopped"):
-        told = await resume(engine, {"subtask": subtask}, who=who)
+        told = await resume_task(engine, {"subtask": subtask, "living": True}, who=who)
         if told["adopted"]:
             return True
     require_startable(engine, subtask)
@@ -126,7 +126,7 @@ def _told(run: TaskRun, *, is_adopted: bool) -> Mapping[str, Any]:
         "turn": run.turn,
         "reused": run.is_reused or is_adopted,
         "adopted": is_adopted,
-        "delivered": run.delivered or "at its start",
+        "delivered": run.delivered or "as its prompt",
     }
 
 

@@ -6,7 +6,7 @@ No agent is started: a replacement takes a task-dispatch. A Session that a stop 
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from coordinate_agents.graph.acts.resume import resume
+from coordinate_agents.graph.acts.resume_task import resume_task
 from coordinate_agents.graph.engine import Engine
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.operations import recover
@@ -48,29 +48,34 @@ def execute(runtime: Runtime, request: Request) -> Result:
     }
     told: dict[str, Any] = {"recorded": False, "watched": False, "ready": False, "adopted": False, "notes": []}
     before = _run(runtime, row.id, subtask)
-    if before.state == "running" and holder(runtime.state_dir, row.id) is None:
-        if recover.look(runtime, row.id, subtask).outlook == "due":
-            recover.carry_out(runtime, row.id, subtask)
-        told["recorded"] = _run(runtime, row.id, subtask).state != before.state
-    elif before.state != "running" or asked["say"] or request.agent or request.from_:
+    if before.state != "running" or asked["say"] or request.agent or request.from_:
 
         async def alone(engine: Engine) -> Mapping[str, Any]:
-            return await resume(engine, asked, who=runtime.who)
+            return await resume_task(engine, asked, who=runtime.who)
 
         resumed = ask_or_do(
             runtime,
             row.id,
-            "resume",
+            "task-resume",
             asked,
             lambda: do_alone(runtime, row.id, "task-resume", alone),
             timeout_s=_RESUME_WAIT_S,
         )
         told |= {"ready": bool(resumed["reset"]), "adopted": bool(resumed["adopted"]), "notes": resumed["notes"]}
-    if _run(runtime, row.id, subtask).state == "running" and holder(runtime.state_dir, row.id) is None:
+    if _is_unwatched(runtime, row.id, subtask):
+        if recover.look(runtime, row.id, subtask).outlook == "due":
+            recover.carry_out(runtime, row.id, subtask)
+        told["recorded"] = _run(runtime, row.id, subtask).state != "running"
+    if _is_unwatched(runtime, row.id, subtask):
         watch_apart(runtime, row.id)
         told["watched"] = True
     data = task_data(runtime, row.id)
     return Result({**data, "resume": told, "advice": _words(data["task"], told)})
+
+
+def _is_unwatched(runtime: Runtime, graph: str, subtask: SubtaskId) -> bool:
+    """Whether it counts as running, and nobody awaits its end."""
+    return _run(runtime, graph, subtask).state == "running" and holder(runtime.state_dir, graph) is None
 
 
 def _run(runtime: Runtime, graph: str, subtask: SubtaskId) -> TaskRun:

@@ -175,6 +175,20 @@ def test_a_stop_leaves_the_session_at_work_and_a_resume_awaits_it_again(world: W
     assert status(world)["session"]["state"] == "exited"
 
 
+def test_what_a_session_finished_after_a_stop_is_verified_by_the_resume(world: World) -> None:
+    world.hold("task")
+    create(world)
+    dispatch(world, grace=AT_ONCE)
+    world.wait_for_start("task")
+    assert task(world.run("task-stop", "job", "--json"))["session"]["state"] == "running"
+    world.release("task")
+    until(lambda: status(world)["session"]["state"] == "exited" or None, "its end is seen")
+    assert status(world)["state"] == "STOPPED"
+    resumed = world.run("task-resume", "job", "--json")
+    assert (task(resumed)["state"], resumed.data["resume"]["recorded"]) == ("REVIEWING", True)
+    assert (resumed.data["task"]["sessionId"], resumed.data["task"]["attempt"]) == ("job.task.a1", 1)
+
+
 def test_an_agent_that_exits_or_dies_is_a_fact_and_only_another_dispatch_replaces_it(world: World) -> None:
     agent = world.agent(
         'n=$(grep -c tried "$FAKE_LOG" || true); echo tried >> "$FAKE_LOG"\n'
