@@ -16,7 +16,7 @@ _SEEN: Final = {
     "codex": "codex-cli 0.171",
     "claude": "Claude Code 2.1",
     "opencode": "opencode 1.18, one shot only",
-    "gemini": "gemini 0.61: its flags, and its end without a login; no turn was run",
+    "gemini": "gemini 0.61, one shot: a turn in a folder that it trusts, and its end without a login",
     "aider": "aider 0.86, one shot: a prompt of 200 KB, and its end without a login",
     "acp": "see below",
 }

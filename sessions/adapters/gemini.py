@@ -1,5 +1,5 @@
 """Google's gemini, one shot. It works without asking only in a folder that it trusts. Source: geminicli.com/docs; its
-flags and what it says without a login seen with 0.61.
+flags, a turn and what it says without a login seen with 0.61.
 """
 
 from coordinate_agents.sessions.adapters.base import YES_NO, Acp, Adapter, LimitRule, near_end, phrase

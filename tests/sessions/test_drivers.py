@@ -211,7 +211,7 @@ async def test_spinner_counts_as_no_progress(hosts: SessionHosts, driver: Driver
     assert end.cause == "idle"
 
 
-async def test_child_has_default_signals_a_sane_terminal_and_the_users_umask(
+async def test_child_has_default_signals_the_users_umask_and_no_open_file_of_its_hosts(
     hosts: SessionHosts, driver: Driver
 ) -> None:
     os.umask(before := os.umask(0o022))
