@@ -86,7 +86,7 @@ LOOKS = {
 # These print nothing that is not the user's own words or ours, or are looked at in a test of their own.
 OTHERS = {"graph-schema", "graph-import", "session-open", "setup-configure", "setup-trust", "evidence-submit"}
 OTHERS |= {"completion"}
-OF_THEIR_OWN = {"mcp", "graph-review", "graph-forget"}
+OF_THEIR_OWN = {"mcp", "graph-review", "graph-forget", "graph-watch"}
 OF_THEIR_OWN |= {f"task-{name}" for name in ("create", "dispatch", "status", "inspect", "review", "resume", "stop")}
 
 

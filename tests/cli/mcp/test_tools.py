@@ -14,7 +14,7 @@ def _names(which: str, *allowed: str) -> set[str]:
 
 
 def test_every_verb_is_a_tool_but_those_that_need_a_terminal_or_serve_or_are_for_a_shell() -> None:
-    left_out = {"session-attach", "mcp", "completion"}
+    left_out = {"session-attach", "graph-watch", "mcp", "completion"}
     assert {tool.verb.name for tool in TOOLS.values()} == {verb.name for verb in VERBS} - left_out
     assert set(SIX) <= _names("all")
 
