@@ -1,25 +1,21 @@
 """A person's terminal joined to a Session's: the test plays the person, on a real terminal."""
 
-import fcntl
 import os
-import pty
 import select
 import signal
-import struct
 import sys
 import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from person import WAIT_S, Person
 
 from coordinate_agents.cli.attach import detach_sequences
 from coordinate_agents.graph.errors import GraphError
 
 JOINED = Path(__file__).parents[1] / "support" / "joined.py"
-WAIT_S = 30.0
 # Says what is typed, each key in <>; `s` says the size, `q` ends it.
 ECHO = """
 stty raw -echo
@@ -30,84 +26,12 @@ done
 """
 
 
-class Person:
-    """Somebody at a terminal of 24 rows and 80 columns in which the program runs."""
-
-    def __init__(self, *words: str) -> None:
-        self.shown = ""
-        self.pid, self._descriptor = pty.fork()
-        if self.pid == 0:
-            # The shell's modes must be there before the program reads them.
-            os.execv(sys.executable, [sys.executable, str(JOINED), *words])
-        self.resize(80, 24, tell=False)
-        self.modes = termios.tcgetattr(self._descriptor)
-
-    def type(self, keys: bytes) -> None:
-        os.write(self._descriptor, keys)
-
-    def resize(self, columns: int, rows: int, *, tell: bool = True) -> None:
-        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def signal(self, number: signal.Signals) -> None:
-        os.kill(self.pid, number)
-
-    def sees(self, text: str) -> str:
-        """Wait for the text; returns what came with and before it since the last call."""
-        return self.waits(lambda: text in self.shown, text)
-
-    def waits(self, condition: Callable[[], Any], what: str) -> str:
-        end = time.monotonic() + WAIT_S
-        while not condition():
-            left = end - time.monotonic()
-            assert left > 0, f"{what!r} was not seen: {self.shown!r}"
-            self._read(min(left, 0.05))  # what is waited for may come without a word
-        shown, self.shown = self.shown, ""
-        return shown
-
-    def _read(self, bound_s: float) -> bool:
-        if select.select([self._descriptor], [], [], bound_s)[0]:
-            try:
-                data = os.read(self._descriptor, 4096)
-            except OSError:
-                return False
-            self.shown += data.decode()
-            return bool(data)
-        return True
-
-    def is_raw(self) -> bool:
-        return not termios.tcgetattr(self._descriptor)[3] & termios.ICANON
-
-    def until_stopped(self) -> None:
-        _, status = os.waitpid(self.pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status), status
-
-    def until_gone(self) -> int:
-        """Wait for the end of the program; its exit code. What it still said is in `shown`."""
-        end = time.monotonic() + WAIT_S
-        while self._read(max(0.0, end - time.monotonic())):
-            assert time.monotonic() < end
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-    def hang_up(self) -> None:
-        os.close(self._descriptor)
-        self._descriptor = -1
-
-    def end(self) -> None:
-        try:
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-        except (ProcessLookupError, ChildProcessError):
-            pass
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-
-
 @pytest.fixture
 def person() -> Iterator[Callable[..., Person]]:
     made: list[Person] = []
 
     def make(*words: str) -> Person:
-        made.append(Person(*words))
+        made.append(Person(sys.executable, str(JOINED), *words))
         return made[-1]
 
     yield make
@@ -124,7 +48,7 @@ def test_typing_goes_to_the_session_and_its_output_comes_back(person: Callable[.
     ann.type(b"\x1d")
     assert ann.until_gone() == 0
     assert ann.shown.endswith("joined: left\r\n")
-    assert termios.tcgetattr(ann._descriptor) == ann.modes
+    assert termios.tcgetattr(ann.descriptor) == ann.modes
 
 
 def test_ctrl_c_and_ctrl_z_are_keys_of_the_session(person: Callable[..., Person]) -> None:
@@ -169,7 +93,7 @@ def test_end_of_the_session_ends_the_visit(person: Callable[..., Person]) -> Non
     ann.type(b"q")
     assert ann.until_gone() == 0
     assert ann.shown.endswith("joined: ended\r\n")
-    assert termios.tcgetattr(ann._descriptor) == ann.modes
+    assert termios.tcgetattr(ann.descriptor) == ann.modes
 
 
 def test_size_is_passed_on_at_once_and_when_it_changes(person: Callable[..., Person]) -> None:
@@ -217,7 +141,7 @@ def test_terminal_is_restored_when_the_program_is_ended(person: Callable[..., Pe
     assert ann.until_gone() == 3
     assert "\x1b[?1049l" in ann.shown
     assert "raised: KeyboardInterrupt" in ann.shown
-    assert termios.tcgetattr(ann._descriptor) == ann.modes
+    assert termios.tcgetattr(ann.descriptor) == ann.modes
 
 
 def test_terminal_is_restored_when_the_session_breaks(person: Callable[..., Person]) -> None:
@@ -227,7 +151,7 @@ def test_terminal_is_restored_when_the_session_breaks(person: Callable[..., Pers
     assert ann.until_gone() == 3
     assert "\x1b[?1049l" in ann.shown
     assert "raised: SessionError SESSION_NOT_HEALTHY" in ann.shown
-    assert termios.tcgetattr(ann._descriptor) == ann.modes
+    assert termios.tcgetattr(ann.descriptor) == ann.modes
 
 
 def test_stopped_program_gives_the_terminal_back_and_takes_it_again(person: Callable[..., Person]) -> None:
@@ -235,7 +159,7 @@ def test_stopped_program_gives_the_terminal_back_and_takes_it_again(person: Call
     ann.sees("up.")
     ann.signal(signal.SIGTSTP)
     ann.until_stopped()
-    assert termios.tcgetattr(ann._descriptor) == ann.modes
+    assert termios.tcgetattr(ann.descriptor) == ann.modes
     ann.resize(90, 30)
     ann.signal(signal.SIGCONT)
     ann.waits(ann.is_raw, "raw mode")
