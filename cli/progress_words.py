@@ -25,7 +25,7 @@ from coordinate_agents.graph.events import (
     VerificationStarted,
 )
 from coordinate_agents.graph.snapshot import Snapshot
-from coordinate_agents.graph.text import counted, listed, visible
+from coordinate_agents.graph.text import counted, joined_lines, listed, visible
 
 MAX_MESSAGE: Final = 300
 # Lines that only say that something goes on; a live view shows that anyway.
@@ -102,4 +102,4 @@ def _integration(event: Event) -> str | None:
 
 
 def _said(text: str) -> str:
-    return visible(text, limit=MAX_MESSAGE) if text else "no reason was given"
+    return visible(joined_lines(text), limit=MAX_MESSAGE) if text else "no reason was given"

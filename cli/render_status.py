@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from coordinate_agents.cli.layout import cell, cut, short, span, table, width
-from coordinate_agents.graph.text import counted
+from coordinate_agents.graph.text import counted, joined_lines
 from coordinate_agents.sessions.turns.model import IDLE_LIFE_S
 
 PROGRAM: Final = "coordinate-agents"
@@ -62,7 +62,9 @@ def attention(items: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = ["Needs a person:"]
     for item in items[:MAX_ATTENTION]:
         who = f" {cell(item['subtask'])}" if item["subtask"] else ""
-        lines.append(cut(f"  {item['kind']}{who}: {cell(item['question'] or 'no reason was given')}", width()))
+        lines.append(
+            cut(f"  {item['kind']}{who}: {cell(joined_lines(item['question'] or 'no reason was given'))}", width())
+        )
         if item["next"]:
             lines.append(f"    {cell(item['next'])}")
     if len(items) > MAX_ATTENTION:
@@ -119,7 +121,7 @@ def _row(subtask: Mapping[str, Any]) -> Sequence[object]:
         subtask["agent"],
         subtask["attempt"] or "",
         span(subtask["elapsedS"]),
-        reason,
+        joined_lines(reason or ""),
     )
 
 

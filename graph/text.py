@@ -54,6 +54,11 @@ def visible_lines(text: str, *, max_lines: int, limit: int = DEFAULT_LIMIT) -> t
     return (f"{CUT} {counted(len(lines) - len(kept), 'earlier line')}", *shown)
 
 
+def joined_lines(text: str) -> str:
+    """The lines that show something, trimmed, with `` / `` between: a dialog as one line that can be read."""
+    return " / ".join(line.strip() for line in text.splitlines() if line.strip())
+
+
 def counted(number: int, noun: str) -> str:
     """``1 file``, ``2 files``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

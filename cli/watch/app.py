@@ -99,6 +99,7 @@ class WatchApp(App[None]):
         look = message.look
         if look.status is None and self.view.look.status is not None:
             look = self.view.look._replace(problem=look.problem)
+        is_first = self.view.look.status is None
         self.view.look = look
         if look.status is not None:
             self.view.by_id = {each["id"]: each for each in look.status["subtasks"]}
@@ -106,6 +107,11 @@ class WatchApp(App[None]):
             if needs != self._needs:
                 self._needs, self._laid_out = needs, tree(needs)
         self._filter()
+        if is_first and look.status is not None:
+            # The most urgent thing is selected to begin with.
+            urgent = next((item["subtask"] for item in look.status["attention"] if item["subtask"]), None)
+            self.view.cursor = next((at for at, node in enumerate(self.view.shown) if node.id == urgent), 0)
+            self.draw()
 
     def draw(self) -> None:
         """Draw what is known now; the terminals of what is on the screen are followed from now on."""

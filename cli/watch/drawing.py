@@ -15,7 +15,7 @@ from coordinate_agents.cli.layout import cells, cut, span
 from coordinate_agents.cli.render_status import following
 from coordinate_agents.cli.watch.reader import Look
 from coordinate_agents.cli.watch.tree import Node
-from coordinate_agents.graph.text import counted, visible
+from coordinate_agents.graph.text import counted, joined_lines, visible
 
 MAX_CELLS: Final = 500
 HINTS: Final = "a attach  r answer  t tell  s stop  d diff  i inspect  n next  f filter  ? help  q quit"
@@ -26,11 +26,11 @@ _STYLES: Final = {
 }  # fmt: skip
 # What to press for each kind of attention.
 _KEYS: Final = {
-    "input": "r (answer), a (attach)",
-    "auth": "a (attach, and log in there)",
-    "failed": "i (why, and the ways on)",
-    "conflict": "i (why, and the ways on)",
-    "quota": "i (it goes on by itself)",
+    "input": "r answers, a attaches",
+    "auth": "a attaches: log in there",
+    "failed": "i: why, and the ways on",
+    "conflict": "i: why, and the ways on",
+    "quota": "goes on by itself",
 }
 # The widest mark of a state: awaiting-input.
 _STATE_CELLS: Final = 14
@@ -161,9 +161,9 @@ def _attention(view: View, room: int) -> list[Text]:
     for item in items:
         who = f" {item['subtask']}" if item["subtask"] else ""
         line = Text(f"! {item['kind']}{who}: ", style="bold yellow")
-        lines.append(line.append(visible(item["question"] or "no reason was given", limit=MAX_CELLS)))
+        lines.append(line.append(visible(joined_lines(item["question"] or "no reason was given"), limit=MAX_CELLS)))
         keys = _KEYS.get(item["kind"]) if item["subtask"] else None
-        lines.append(Text(f"    {f'{keys}, or ' if keys else ''}{visible(item['next'] or '')}", style="dim"))
+        lines.append(Text(f"    {visible(item['next'] or '')}").append(f"  [{keys}]" if keys else "", style="dim"))
     if len(lines) > room > 1:
         shown = room // 2
         lines[room - 1 :] = [
@@ -202,7 +202,7 @@ def _words(view: View, node: Node, subtask: Mapping[str, Any]) -> str:
     words = said or subtask["reason"] or subtask["summary"] or subtask["title"]
     held = "[held by a person] " if subtask["held"] else ""
     also = f"[also after {', '.join(node.also[:3])}{' …' if len(node.also) > 3 else ''}] " if node.also else ""
-    return held + also + visible(words, limit=MAX_CELLS)
+    return held + also + visible(joined_lines(words), limit=MAX_CELLS)
 
 
 def _elapsed(view: View, subtask: Mapping[str, Any]) -> float | None:

@@ -18,6 +18,7 @@ from coordinate_agents.graph.operations.session_target import PROGRAM, Target, f
 from coordinate_agents.graph.operations.session_write import given_text
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.text import joined_lines
 from coordinate_agents.sessions.model import Question
 from coordinate_agents.sessions.turns.model import Answer, RequestId
 from coordinate_agents.worktrees.values import value_class
@@ -105,7 +106,7 @@ def _answer_of(target: Target, request: Request, text: str | None) -> Answer:
         return Answer(keys=_option_keys(request.option))
     keys = asked.allow if request.allow else asked.deny
     if not keys:
-        shown = " / ".join(" ".join(line.split()) for line in asked.text.splitlines() if line.strip())
+        shown = joined_lines(asked.text)
         raise GraphError(
             "UNSUPPORTED_CAPABILITY",
             f"What {'--allow' if request.allow else '--deny'} would press in this {asked.kind} dialog of Session "

@@ -61,8 +61,8 @@ def test_five_hundred_subtasks_fit_every_terminal_wherever_the_cursor_is(size: t
 
 def test_attention_comes_first_with_the_keys_and_the_command_and_the_rest_is_counted() -> None:
     shown = [line.plain for line in screen(_many(), 100, 24)]
-    assert shown[2] == r"! input s000: [bold red]x[/] \x1b[31m\u202e\x9b2J 测试\nsecond"
-    assert shown[3] == "    r (answer), a (attach), or coordinate-agents do s000"
+    assert shown[2] == r"! input s000: [bold red]x[/] \x1b[31m\u202e\x9b2J 测试 / second"
+    assert shown[3] == "    coordinate-agents do s000  [r answers, a attaches]"
     assert shown[6].startswith("! shared: ")
     assert shown[7] == "! … and 2 more need a person; f shows them"
     assert shown[8].startswith("> s000")
