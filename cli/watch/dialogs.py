@@ -89,29 +89,36 @@ class Answer(Box):
     """How to answer the question that is shown; None leaves it unanswered."""
 
     def __init__(self, question: Mapping[str, Any]) -> None:
-        known = question["answers"]
+        self._known = question["answers"]
+        self._options = [str(option["id"]) for option in question["options"][:9]]
         ways = [
-            *(["y: allow"] if "allow" in known else []),
-            *(["n: deny"] if "deny" in known else []),
-            "1-9: choose that option",
-            "t: type an answer",
+            *(["y: allow"] if "allow" in self._known else []),
+            *(["n: deny"] if "deny" in self._known else []),
+            *([] if self._options else ["1-9: choose that option", "t: type an answer"]),
             "escape: leave it",
         ]
-        asked = [line for line in question["text"].splitlines() if line.strip()]
-        super().__init__([f"It asks ({question['kind']}):", *(f"  {line}" for line in asked), "", "    ".join(ways)])
-        self._known = known
+        asked = [f"  {line}" for line in question["text"].splitlines() if line.strip()]
+        offered = [f"  {at}: {option['name']}" for at, option in enumerate(question["options"][:9], 1)]
+        super().__init__([f"It asks ({question['kind']}):", *asked, *offered, "", "    ".join(ways)])
 
     def pressed(self, key: str) -> None:
         if key == "y" and "allow" in self._known:
             self.dismiss(Given("allow", True))
         elif key == "n" and "deny" in self._known:
             self.dismiss(Given("deny", True))
-        elif key == "t":
+        elif key == "t" and not self._options:
             self.dismiss(Given("text", None))
-        elif key.isdigit():
-            self.dismiss(Given("option", key))
+        elif key.isdigit() and key != "0":
+            self._choose(int(key))
         else:
             super().pressed(key)
+
+    def _choose(self, number: int) -> None:
+        """Of what the agent offers by its id; a dialog on a screen takes the number itself."""
+        if not self._options:
+            self.dismiss(Given("option", str(number)))
+        elif number <= len(self._options):
+            self.dismiss(Given("option", self._options[number - 1]))
 
 
 class Pages(Screen[None]):

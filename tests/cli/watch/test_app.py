@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.app import App
 from textual.pilot import Pilot
 from world import World
 
 from coordinate_agents.cli.invocation import Invocation
 from coordinate_agents.cli.watch.app import WatchApp
-from coordinate_agents.cli.watch.dialogs import Answer, Confirm, Pages
+from coordinate_agents.cli.watch.dialogs import Answer, Confirm, Given, Pages
 from coordinate_agents.cli.watch.lines import Lines
 from coordinate_agents.cli.wiring import open_runtime
 from coordinate_agents.graph.operations.table import verb_named
@@ -197,3 +198,30 @@ def test_a_record_that_goes_away_is_said_and_comes_back(world: World, plan: Path
         await eyes.sees("nobody drives it. Next: coordinate-agents graph-run plan")
 
     _watch(world, use)
+
+
+@pytest.mark.parametrize(
+    ("options", "answers", "keys", "given"),
+    [
+        ([], [], "y2", Given("option", "2")),  # a yes that nobody knows is no key here
+        ([], ["allow", "deny"], "n", Given("deny", True)),
+        ([], [], "t", Given("text", None)),
+        ([("o-9", "Always"), ("o-7", "[b]Once[/b]")], [], "t92", Given("option", "o-7")),
+    ],
+)
+def test_a_question_is_answered_with_what_it_offers(
+    options: list[tuple[str, str]], answers: list[str], keys: str, given: Given
+) -> None:
+    offered = [{"id": id, "name": name, "kind": "other"} for id, name in options]
+    question = {"kind": "permission", "text": "Run\n\nrm -rf?", "answers": answers, "options": offered}
+    found: list[Given | None] = []
+
+    async def run() -> None:
+        app: App[None] = App()
+        async with app.run_test(size=(60, 20)) as pilot:
+            app.push_screen(Answer(question), found.append)
+            await pilot.press(*keys)
+            await pilot.pause()
+
+    asyncio.run(run())
+    assert found == [given]
