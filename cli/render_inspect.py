@@ -59,6 +59,9 @@ def _part(data: Mapping[str, Any]) -> Iterator[str]:
         screen = data["screen"]
         text = (screen.get("log") or {}).get("text") or screen["tail"] or "(no output)"
         yield from visible_lines(text, max_lines=MAX_OUTPUT_LINES, limit=MAX_LINE)
+        if data.get("ways"):
+            yield ""
+        yield from _ways(data, None)
 
 
 def _graph(data: Mapping[str, Any]) -> Iterator[str]:

@@ -6,8 +6,8 @@ the moment at which something failed: a worktree may be gone by now, a change of
 
 import re
 import shlex
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from coordinate_agents.graph.events import Failure
 from coordinate_agents.graph.evidence import WAIVABLE_FACTS
@@ -66,6 +66,24 @@ def ways_of_subtask(snapshot: Snapshot, run: TaskRun, *, agents: Sequence[str]) 
             waived = f"--waive {shlex.quote(accepted)} --reason TEXT"
             found.append(Way("to accept it as it is", f"{PROGRAM} graph-accept {graph} {run.id} {waived}"))
     return tuple(found)
+
+
+def ways_of_question(graph: str, subtask: str, question: Mapping[str, Any] | None) -> tuple[Way, ...]:
+    """For one that waits for a person. `question`: as session-status tells it; None when it is not known any more."""
+    answer, found = f"{PROGRAM} session-answer {graph}/{subtask}", []
+    if question is not None:
+        answer += f" --request {question['request']}"
+        found += [Way(f"to {word} it", f"{answer} --{word}") for word in question["answers"]]
+        found += [
+            Way(f"to choose: {option['name']}", f"{answer} --option {shlex.quote(option['id'])}")
+            for option in question["options"]
+        ]
+        if not question["options"] and question["kind"] != "login":
+            found.append(Way("to answer with words", f"{answer} --text TEXT"))
+    found.append(Way("to sit at its terminal; C-] leaves it", f"{PROGRAM} session-attach {graph}/{subtask}"))
+    if question is None or question["kind"] == "other":
+        found.append(Way("to tell it to go on", f"{PROGRAM} graph-tell {graph} {subtask} TEXT"))
+    return (*found, Way("to stop it", f"{PROGRAM} graph-stop {graph} {subtask}"))
 
 
 def ways_of_integration(snapshot: Snapshot) -> tuple[Way, ...]:

@@ -21,7 +21,13 @@ from coordinate_agents.graph.snapshot import Snapshot, TaskRun
 from coordinate_agents.graph.store.lease import holder
 from coordinate_agents.graph.store.rows import GraphRow
 from coordinate_agents.graph.view import check_json, failure_json, status_data
-from coordinate_agents.graph.ways_out import Way, ways_of_integration, ways_of_shared_state, ways_of_subtask
+from coordinate_agents.graph.ways_out import (
+    Way,
+    ways_of_integration,
+    ways_of_question,
+    ways_of_shared_state,
+    ways_of_subtask,
+)
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.values import value_class
@@ -42,7 +48,8 @@ class Request:
 def execute(runtime: Runtime, request: Request) -> Result:
     """`graph` and `attention` as in graph-status, `subtask` with everything; with a part only that part beside them.
 
-    `ways`: what leads out of what did not succeed, likeliest first; the failure's `next` is the first of them.
+    `ways`: what leads out of what did not succeed or waits for a person, likeliest first; the failure's `next` is the
+    first of them.
     """
     row, subtask = pick_subtask(runtime.store, request.graph, request.subtask)
     row, snapshot = load_snapshot(runtime.store, row.id)
@@ -60,6 +67,9 @@ def execute(runtime: Runtime, request: Request) -> Result:
         data |= _everything(runtime, row, snapshot, run)
     else:
         data |= _part(runtime, row, run, request.part)
+    if run.phase == "awaiting-input":
+        asking = data.get("session") or data.get("screen") or {}
+        data["ways"] = [to_plain(way) for way in ways_of_question(row.id, subtask, asking.get("question"))]
     data["attention"] = [item for item in status["attention"] if item["subtask"] == subtask]
     return Result(data)
 
@@ -213,6 +223,7 @@ def _screen(runtime: Runtime, run: TaskRun) -> dict[str, Any] | None:
 
 async def _live_screen(runtime: Runtime, session: str) -> dict[str, Any]:
     from coordinate_agents.graph.operations.session_inspect import screen_of
+    from coordinate_agents.graph.operations.session_shape import question_json
     from coordinate_agents.graph.operations.session_target import find
 
     target = await find(runtime, session)
@@ -221,7 +232,8 @@ async def _live_screen(runtime: Runtime, session: str) -> dict[str, Any]:
     if end is None and record is not None and target.facts.liveness in ("live", "lost"):
         screen = await screen_of(runtime, target)
         tail = "\n".join(screen["lines"]).rstrip()
-        return {"session": session, "live": target.facts.liveness == "live", "tail": tail, "screen": screen}
+        live = target.facts.liveness == "live"
+        return {"session": session, "live": live, "tail": tail, "screen": screen, "question": question_json(record)}
     return {
         "session": session,
         "live": target.facts.liveness == "live",

@@ -57,6 +57,10 @@ def test_a_trust_question_is_shown_and_answered_by_a_person_alone(world: World) 
     (item,) = data["attention"]
     assert (item["subtask"], item["kind"]) == ("a", "input")
     assert item["question"].endswith("Do you trust this folder? [y/N]")
+    # What the attention names shows the screen, and what leads on from there.
+    looked = world.run(*item["next"].split()[1:]).out.splitlines()
+    assert looked[0] == "Do you trust this folder? [y/N]"
+    assert "    coordinate-agents session-attach plan/a" in looked
     assert not (world.place / "answers").exists()
     written = world.run("session-write", "plan/a", "--keys", "y Enter", "--json")
     assert written.code == 0, str(written)
