@@ -16,7 +16,9 @@ from coordinate_agents.worktrees.values import value_class
 PROGRAM: Final = "coordinate-agents"
 MAX_SHOWN_FILES: Final = 50
 # What may only go when it was set aside before.
-_SET_ASIDE: Final = frozenset({"dirty", "untracked", "ignored-by-agent", "staged", "copied", "kept", "detached"})
+_SET_ASIDE: Final = frozenset(
+    {"dirty", "untracked", "ignored-by-agent", "staged", "copied", "kept", "detached", "other-branch"}
+)
 
 Outcome = Literal["removed", "kept", "refused", "absent"]
 

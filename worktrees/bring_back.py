@@ -76,6 +76,9 @@ def _fill(judge: Judge, worktree: Worktree, held: set_aside.SetAside, *, frozen:
         judge.user_git("update-ref", "--no-deref", "HEAD", held.head, stands_at, git_dir=git_dir)
     _write_index(judge, worktree, held, frozen=frozen)
     lost = []
+    if held.other_branch is not None:
+        name = held.other_branch.removeprefix("refs/heads/")
+        lost.append(f"its HEAD on {name}, which is detached at that commit now")
     if held.operation is not None:
         lost.append(f"the {held.operation} that was in progress; its commits are pinned")
     return tuple(lost)

@@ -116,7 +116,9 @@ def refusal_of(judge: Judge, request: RemovalRequest, seen: Seen) -> Refused | N
     worktree, extra = request.worktree, {entry.rstrip("/") for entry in seen.extra}
     if seen.position.operation is not None:
         return refusals.operation(worktree, seen.position.operation)
-    if seen.position.state == "detached" and not _is_held(judge, worktree, seen):
+    if seen.position.state in ("detached", "other-branch") and not _is_held(judge, worktree, seen):
+        if seen.position.branch is not None:
+            return refusals.other_branch(worktree, seen.head, seen.position.branch)
         return refusals.detached(worktree, seen.head)
     if seen.wrong:
         return refusals.nested(worktree, [entry.path for entry in seen.wrong])
@@ -249,7 +251,7 @@ def _known_blobs(judge: Judge, base: CommitId, head: CommitId) -> frozenset[str]
 
 
 def _is_held(judge: Judge, worktree: Worktree, seen: Seen) -> bool:
-    """Whether a detached head is nothing of its own: the base or the branch contains it."""
+    """Whether a head beside the branch is nothing of its own: the base or the branch contains it."""
     tips = [tip for tip in (worktree.base, seen.position.branch_tip) if tip is not None]
     return any(seen.head == tip or judge.is_ancestor(seen.head, tip) for tip in tips)
 

@@ -264,9 +264,9 @@ class CommitOutcome:
 
 # Why a worktree stays. Each has its own sentence and its own next step (`refusals`).
 RefusalReason = Literal[
-    "dirty", "untracked", "ignored-by-agent", "staged", "operation", "detached", "nested", "unreadable", "copied",
-    "changed", "too-much", "in-use", "mounted", "foreign", "moved", "linked", "locked", "reappeared", "undeletable",
-    "busy", "checked-out", "only-here",
+    "dirty", "untracked", "ignored-by-agent", "staged", "operation", "detached", "other-branch", "nested", "unreadable",
+    "copied", "changed", "too-much", "in-use", "mounted", "foreign", "moved", "linked", "locked", "reappeared",
+    "undeletable", "busy", "checked-out", "only-here",
 ]  # fmt: skip
 
 

@@ -31,6 +31,12 @@ def detached(worktree: Worktree, head: CommitId) -> Refused:
     return Refused("detached", said, f"git -C {_at(worktree)} switch {worktree.branch}")
 
 
+def other_branch(worktree: Worktree, head: CommitId, ref: str) -> Refused:
+    name = ref.removeprefix("refs/heads/")
+    said = f"its HEAD is on {name} at {head[:12]}, which its own branch does not contain"
+    return Refused("other-branch", said, f"git -C {_at(worktree)} switch {worktree.branch}")
+
+
 def without_head(worktree: Worktree) -> Refused:
     return Refused("foreign", "its HEAD names no commit that can be read", f"git -C {_at(worktree)} fsck")
 

@@ -34,7 +34,10 @@ _STATE: Final = "Worktree-State: "
 
 @value_class
 class SetAside:
-    """What a commit of `set_aside` says: head and branch of the worktree, and the staged tree, if there is one."""
+    """What a commit of `set_aside` says: head and branch of the worktree, and the staged tree, if there is one.
+
+    `is_detached`: HEAD was not on the worktree's own branch, but detached or (`other_branch`, a full name) on another.
+    """
 
     commit: CommitId
     head: CommitId
@@ -42,6 +45,7 @@ class SetAside:
     is_detached: bool
     operation: str | None
     index_commit: CommitId | None
+    other_branch: str | None = None
 
 
 def set_aside(judge: Judge, request: RemovalRequest) -> CommitId | None:
@@ -63,7 +67,7 @@ def set_aside(judge: Judge, request: RemovalRequest) -> CommitId | None:
         raise _cannot(request, refusal)
     tree = _tree(judge, seen, at=at, write=True)
     index = _index_tree(judge, request, seen)
-    is_plain = seen.position.operation is None and seen.position.state != "detached"
+    is_plain = seen.position.operation is None and seen.position.state == "on-branch"
     if is_plain and index is None and tree == judge.tree_of(seen.head):
         return None
     commit = _find(judge, request, seen, tree, index) or _commit(judge, request, seen, tree, index)
@@ -102,6 +106,7 @@ def read(judge: Judge, commit: CommitId) -> SetAside:
         bool(state["detached"]),
         state["operation"],
         parents[1] if len(parents) > 1 else None,
+        state.get("other"),
     )
 
 
@@ -192,7 +197,8 @@ def _commit(judge: Judge, request: RemovalRequest, seen: Seen, tree: str, index:
         parents.append(write_commit(judge, index, [seen.head], date=date, message=f"Index of {where}\n"))
     state = {
         "tip": seen.position.branch_tip,
-        "detached": seen.position.state == "detached",
+        "detached": seen.position.state != "on-branch",
+        "other": seen.position.branch if seen.position.state == "other-branch" else None,
         "operation": seen.position.operation,
     }
     message = f"Everything in the worktree of {where}\n\n{_STATE}{json.dumps(state, sort_keys=True)}\n"

@@ -124,6 +124,12 @@ def detached(made: Worktree, repo: Path) -> None:
     git(made.path, "commit", "-q", "--allow-empty", "-m", "only here")
 
 
+def elsewhere(made: Worktree, repo: Path) -> None:
+    """EV-05"""
+    git(made.path, "checkout", "-q", "-b", "mine")
+    git(made.path, "commit", "-q", "--allow-empty", "-m", "on another branch")
+
+
 def scaffolded(made: Worktree, repo: Path) -> None:
     """GT-10: the commit holds a pointer, the folder the only copy."""
     app = Path(made.path, "app")
@@ -195,6 +201,7 @@ STAYS: list[tuple[Callable[[Worktree, Path], None], str, str]] = [
     (rebasing, "operation", "a rebase is in progress"),
     (bisecting, "operation", "a bisect is in progress"),
     (detached, "detached", "its HEAD is detached at "),
+    (elsewhere, "other-branch", "its HEAD is on mine at "),
     (scaffolded, "nested", "app is a nested repository or submodule that holds what exists nowhere else"),
     (ignored_clone_with_own_commit, "nested", "out/clone is a nested repository or submodule that"),
     (unlocked, "locked", "the Runtime's lock on it was removed"),

@@ -163,6 +163,23 @@ def test_detached_head_in_the_middle_of_a_merge_comes_back_detached_and_says_wha
     assert back.lost == ("the merge that was in progress; its commits are pinned",)
 
 
+def test_clean_worktree_on_another_branch_is_set_aside_and_comes_back_at_its_commit(
+    root: str, trees: GitWorktrees, made: Worktree, request_: RemovalRequest
+) -> None:
+    tip = git(made.path, "rev-parse", "HEAD")
+    git(made.path, "checkout", "-q", "-b", "mine")
+    commit_file(Path(made.path), "side", "side")
+    before, head = everything(made), git(made.path, "rev-parse", "HEAD")
+
+    commit = trees.set_aside(request_)
+    assert isinstance(trees.remove(replace(request_, discarded=commit)), Removed)
+    back = undo(trees, made, tip, commit, root, "n2")
+
+    assert everything(back.worktree) == before
+    assert [git(back.worktree.path, "rev-parse", name) for name in ("HEAD", "mine", made.branch)] == [head, head, tip]
+    assert back.lost == ("its HEAD on mine, which is detached at that commit now",)
+
+
 def test_branch_that_moved_meanwhile_is_not_mixed_with_what_was_set_aside(
     repo: Path, root: str, trees: GitWorktrees, made: Worktree, request_: RemovalRequest
 ) -> None:
