@@ -7,7 +7,9 @@ from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.custody import run_command
 from coordinate_agents.graph.events import AttemptFailed, Event, Failure, SetupDone, WorktreeReady
 from coordinate_agents.graph.model import SubtaskId, slug
+from coordinate_agents.graph.shared import adopt_setup, quiet
 from coordinate_agents.graph.snapshot import TaskRun
+from coordinate_agents.graph.text import counted, listed
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import CommitId, Worktree, branch_ref
 
@@ -89,12 +91,19 @@ async def run_setup(context: Context, subtask: SubtaskId) -> Event:
     # Once in a worktree: after that an agent worked there, and what it left unsaved is not setup's.
     if run.setup_nonce == worktree.nonce or not (config.setup or config.copy or config.link):
         return SetupDone(subtask, run.baseline)
+    mark, before = quiet(context, subtask), await context.call(context.worktrees.shared_state)
     await bring_and_setup(context, run, worktree)
     crash_point("setup.done")
     changed = await context.call(context.worktrees.tracked_changes, worktree, context.frozen)
     if changed:
-        names = ", ".join(changed[:5])
-        raise WorktreeError("SETUP_FAILED", f"setup changed {len(changed)} tracked files: {names}.", kept=worktree.path)
+        raise WorktreeError(
+            "SETUP_FAILED",
+            f"setup changed {counted(len(changed), 'tracked file')}: {listed(changed, first=5)}.",
+            kept=worktree.path,
+        )
+    if config.setup:
+        after = await context.call(context.worktrees.shared_state)
+        adopt_setup(context, subtask, before=before, after=after, mark=mark)
     return SetupDone(subtask, await context.call(context.worktrees.untracked, worktree, context.frozen))
 
 

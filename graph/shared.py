@@ -7,12 +7,16 @@ everybody's git. A change is a fact about the graph, shown at once; it blocks in
 import hashlib
 import json
 from collections.abc import Mapping
+from typing import Final
 
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.errors import GraphError
-from coordinate_agents.graph.events import SharedAccepted, SharedChanged
+from coordinate_agents.graph.events import SharedAccepted, SharedChanged, SharedRecorded
 from coordinate_agents.graph.model import CommitId, SubtaskId, slug
 from coordinate_agents.worktrees.model import branch_ref
+
+# From these on an attempt's agent is there, or was; a check runs what it wrote.
+_WITH_AGENT: Final = ("session", "turn", "verify")
 
 
 def record_shared(context: Context, after: Mapping[str, str]) -> None:
@@ -30,6 +34,34 @@ def record_shared(context: Context, after: Mapping[str, str]) -> None:
         context.record(SharedChanged(changes, fingerprint, running[:20]))
     elif not changes and context.snapshot.summary.shared_changes:
         context.record(SharedChanged((), ""))
+
+
+def quiet(context: Context, subtask: SubtaskId) -> tuple[str | None, ...] | None:
+    """None while an agent of another subtask may be at work. Two marks that are the same: none began between them."""
+    others = [run for name, run in context.snapshot.runs.items() if name != subtask]
+    if any(run.open_session or (run.state == "running" and run.stage in _WITH_AGENT) for run in others):
+        return None
+    return tuple(run.session for run in others)
+
+
+def adopt_setup(
+    context: Context,
+    subtask: SubtaskId,
+    *,
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    mark: tuple[str | None, ...] | None,
+) -> None:
+    """Let what the user's own setup commands changed be the state that later looks are compared with.
+
+    `before`, and the mark, are from when they began. Only where no agent can have had a part in it, and from the
+    recorded state: `husky`, for one, sets `core.hooksPath` when packages are installed. Else it is left to be reported.
+    """
+    blob = context.snapshot.summary.shared_blob
+    if before == after or blob is None or mark is None or mark != quiet(context, subtask):
+        return
+    if json.loads(context.blobs.get(blob)) == before:
+        context.record(SharedRecorded(context.blobs.put(json.dumps(dict(after), sort_keys=True).encode())))
 
 
 async def acceptance(context: Context, fingerprint: str, *, who: str) -> SharedAccepted:

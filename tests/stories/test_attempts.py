@@ -159,7 +159,7 @@ def test_setup_copies_links_and_commands_are_blamed_on_nobody(world: World) -> N
     ("setup", "told"),
     [
         ('[sh, -c, "echo no compiler; exit 4"]', "exit code 4: no compiler"),
-        ('[sh, -c, "echo x >> README.md"]', "setup changed 1 tracked files: README.md"),
+        ('[sh, -c, "echo x >> README.md"]', "setup changed 1 tracked file: README.md"),
         ("[no-such-program]", "no-such-program"),
     ],
 )
