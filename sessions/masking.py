@@ -6,7 +6,7 @@ beginning of something whose rest was not printed yet, and is then held back. Ru
 
 import re
 
-from coordinate_agents.sessions.between import STAYING, Shown, has_controls, without_unfinished
+from coordinate_agents.sessions.between import STAYING, Shown, has_controls, shown_text, without_unfinished
 from coordinate_agents.sessions.redact import MAX_MATCH, Redactor
 from coordinate_agents.sessions.shapes import KEY_OPENING, hints
 
@@ -41,11 +41,13 @@ def open_start(redactor: Redactor, data: bytes, spans: list[tuple[int, int]]) ->
     end = len(data)
     if has_controls(near):
         ended = without_unfinished(near)
-        shown = Shown(ended, STAYING)
-        at = _opening(shown.text)
-        first = min(first, base + shown.place(at)) if at < len(shown.text) else first
-        # What follows behind a sequence still belongs to the part before it.
-        end = base + shown.place(len(shown.text) - 1) + 1 if shown.text else base
+        text = shown_text(ended)
+        if spans or _opening(text) < len(text):
+            shown = Shown(ended, STAYING)
+            at = _opening(shown.text)
+            first = min(first, base + shown.place(at)) if at < len(shown.text) else first
+            # What follows behind a sequence still belongs to the part before it.
+            end = base + shown.place(len(shown.text) - 1) + 1 if shown.text else base
     for start, stop in reversed(spans):
         if stop >= end or start < first < stop:
             first = min(first, start)
@@ -65,9 +67,12 @@ def undecided(redactor: Redactor, data: bytes) -> int:
     """As `open_start`, for a stream that never looks back: also the beginning of a header or a hint is held back."""
     first = min(redactor.literal_opening(data), _first_hint(data))
     if has_controls(data):
-        shown = Shown(without_unfinished(data), STAYING)
-        at = _first_hint(shown.text)
-        first = min(first, shown.place(at)) if at < len(shown.text) else first
+        ended = without_unfinished(data)
+        text = shown_text(ended)
+        if _first_hint(text) < len(text):
+            shown = Shown(ended, STAYING)
+            at = _first_hint(shown.text)
+            first = min(first, shown.place(at)) if at < len(shown.text) else first
     return first
 
 

@@ -19,7 +19,15 @@ import binascii
 import json
 from collections.abc import Iterable
 
-from coordinate_agents.sessions.between import BETWEEN, STAYING, Shown, compiled, has_controls, without_unfinished
+from coordinate_agents.sessions.between import (
+    BETWEEN,
+    STAYING,
+    Shown,
+    compiled,
+    has_controls,
+    shown_text,
+    without_unfinished,
+)
 from coordinate_agents.sessions.shapes import KEY_OPENING, SHAPES, Letters, letters_of, possible
 
 MASK = b"[redacted]"
@@ -305,12 +313,12 @@ def _split_shapes(
     base = max(0, start - _BEFORE)
     spans: list[tuple[int, int]] = []
     if wanted and has_controls(near := data[base : limit + MAX_MATCH]):
-        shown = Shown(near, STAYING)
+        text = shown_text(near)
+        wanted = [i for i in wanted if SHAPES[i][0] in text and compiled(SHAPES[i][1]).search(text)]
+        shown = Shown(near if wanted else b"", STAYING)
         for index in wanted:
-            hint, expression = SHAPES[index]
+            _, expression = SHAPES[index]
             at = shown.index(positions[index] - base)
-            if shown.text.find(hint, at) < 0:
-                continue
             for match in compiled(expression).finditer(shown.text, at):
                 if base + shown.place(match.start()) >= limit:
                     break
