@@ -10,7 +10,7 @@ from coordinate_agents.graph.config import Config
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.ports import Agents
 from coordinate_agents.graph.runs import TaskRun
-from coordinate_agents.sessions.model import ResolvedAgent, SessionEnd, SessionFacts, SessionId
+from coordinate_agents.sessions.model import Question, ResolvedAgent, SessionEnd, SessionFacts, SessionId
 from coordinate_agents.sessions.turns.model import TurnId, TurnOutcome
 
 # The agent says that its turn is over: a trigger to look at its work.
@@ -64,6 +64,13 @@ async def cause_of_exit(context: Context, run: TaskRun, end: SessionEnd) -> tupl
     if end.cause == "exit" and end.exit_code == 0:
         return FAILED, turn.error
     return end.cause, end.error
+
+
+def asked_words(question: Question) -> str:
+    """What is asked and how it can be answered, on one line; each option by the id that `session-answer` takes."""
+    options = ", ".join(f"{option.id} ({option.name})" for option in question.options)
+    asked = question.text.split("\n", 1)[0]
+    return f"{asked} [{options}]"
 
 
 def is_over(run: TaskRun, facts: SessionFacts | None) -> bool:

@@ -20,7 +20,7 @@ from coordinate_agents.graph.events import PhaseChanged
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.pace import PACE
 from coordinate_agents.graph.planner import WITHOUT_SLOT
-from coordinate_agents.graph.speaking import cause_of_outcome
+from coordinate_agents.graph.speaking import asked_words, cause_of_outcome
 from coordinate_agents.graph.states import Phase
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import Question, ResolvedAgent, SessionEnd, SessionId, TurnFacts, TurnLimits
@@ -191,7 +191,7 @@ class Watch:
 
     async def _show(self, question: Question) -> None:
         """Record it, in the words of the screen: a dialog is drawn, and its plain output is hard to read."""
-        shown = question.text if question.options else await self._screen()
+        shown = asked_words(question) if question.options else await self._screen()
         self._asked = note = (shown or question.text)[-_NOTE_CHARACTERS:]
         run = self._context.run(self._subtask)
         if run.phase != "awaiting-input" or run.reason != note or run.can_go_on:
