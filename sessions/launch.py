@@ -4,9 +4,7 @@ Each field comes from the configuration or else from the adapter; the executable
 Nothing is started here; a prompt file is written when the delivery asks for one.
 """
 
-import hashlib
 import hmac
-import json
 import os
 import shlex
 import stat
@@ -19,7 +17,7 @@ from typing import Final
 from coordinate_agents.sessions import custodian, records, spoken
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.adapters import ADAPTERS
-from coordinate_agents.sessions.adapters.base import Adapter, Interactive
+from coordinate_agents.sessions.adapters.base import Interactive
 from coordinate_agents.sessions.around import is_inside, surroundings
 from coordinate_agents.sessions.environment import agent_environment
 from coordinate_agents.sessions.errors import SessionError
@@ -28,8 +26,6 @@ from coordinate_agents.sessions.executable import problem_of, resolve
 from coordinate_agents.sessions.model import (
     AgentSettings,
     CommandRequest,
-    Delivery,
-    Driver,
     InputRules,
     Launch,
     Mode,
@@ -48,6 +44,7 @@ from coordinate_agents.sessions.questions import (
     is_idle,
     question_text,
 )
+from coordinate_agents.sessions.settings import adapter_of, arguments_of, check_delivery, labels_of, settings_digest
 from coordinate_agents.sessions.usage import find_usage
 
 PROMPT_NAME: Final = "prompt.md"
@@ -87,7 +84,7 @@ class Agents:
 
     def resolve(self, settings: AgentSettings) -> ResolvedAgent:
         """Raises: INVALID_ADAPTER_CONFIG, EXECUTABLE_NOT_FOUND, EXECUTABLE_NOT_RUNNABLE."""
-        adapter = _adapter(settings)
+        adapter = adapter_of(settings)
         driver = spoken.driver_of(settings, adapter)
         if driver == "acp":
             command, source = spoken.command_of(settings, adapter)
@@ -110,11 +107,11 @@ class Agents:
                 kept="nothing was started",
                 next="use mode oneshot, or write the agent's args",
             )
-        args, resume = _arguments(settings, adapter)
+        args, resume = arguments_of(settings, adapter)
         check_templates((*args, *(resume or ())))
         mode: Mode = "interactive" if settings.mode == "interactive" else "oneshot"
         delivery = settings.delivery or ("paste" if mode == "interactive" else adapter.delivery)
-        _check_delivery(settings.agent, mode, delivery, driver)
+        check_delivery(settings.agent, mode, delivery, driver)
         return ResolvedAgent(
             agent=settings.agent,
             adapter=adapter.name,
@@ -132,7 +129,7 @@ class Agents:
 
     def require_supported(self, settings: AgentSettings) -> None:
         """Raise UNSUPPORTED_CAPABILITY or INVALID_ADAPTER_CONFIG for a driver that this agent cannot have."""
-        spoken.driver_of(settings, _adapter(settings))
+        spoken.driver_of(settings, adapter_of(settings))
 
     def is_same(self, agent: ResolvedAgent, record: SessionRecord) -> bool:
         """Whether the Session's process was started with the agent as it is configured now."""
@@ -183,7 +180,7 @@ class Agents:
             idle_timeout_s=request.idle_timeout_s,
             on_idle=request.on_idle,
             marker=request.marker,
-            labels=_labels(agent, request),
+            labels=labels_of(agent, request),
             input=_input_rules(agent, has_stdin=delivered.stdin is not None, has_turn=bool(request.prompt)),
             acp=spoken.rules_of(request) if is_spoken else None,
         )
@@ -369,42 +366,6 @@ class Agents:
         )
 
 
-def _labels(agent: ResolvedAgent, request: TurnRequest) -> dict[str, str]:
-    """What the Session says of itself for as long as it is kept, whatever becomes of the configuration."""
-    found = {
-        "root": os.path.realpath(request.root),
-        "agent": agent.agent,
-        "adapter": agent.adapter,
-        "command": agent.executable.asked,
-        "resolvedCommand": agent.executable.path,
-        "commandSource": agent.executable.source,
-        "mode": agent.mode,
-        "settings": settings_digest(agent),
-        "resumed": "true" if request.is_continuation else "",
-        "taskId": request.graph,
-        "subtaskId": request.subtask,
-    }
-    return {name: value for name, value in found.items() if value}
-
-
-def settings_digest(agent: ResolvedAgent) -> str:
-    """Short for all that decides what is started. Too short to find an environment's values again from it."""
-    words = [agent.adapter, agent.executable.path, agent.driver, agent.mode, agent.delivery, agent.permissions]
-    parts = [words, agent.args, agent.resume_args, sorted(agent.env.items())]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
-
-
-def _adapter(settings: AgentSettings) -> Adapter:
-    adapter = ADAPTERS.get(settings.adapter)
-    if adapter is None:
-        raise SessionError(
-            "INVALID_ADAPTER_CONFIG",
-            f"agent {settings.agent} names adapter {settings.adapter!r}, which does not exist.",
-            next=f"use one of {', '.join(sorted(ADAPTERS))}",
-        )
-    return adapter
-
-
 def conversation_id(marker: str) -> str:
     """The id that we give to the agent's conversation: of this Session alone, since its marker is."""
     return str(uuid.uuid5(_CONVERSATIONS, marker))
@@ -412,33 +373,6 @@ def conversation_id(marker: str) -> str:
 
 def _new_session(agent: ResolvedAgent, request: TurnRequest) -> str:
     return conversation_id(request.marker) if ADAPTERS[agent.adapter].chooses_session else request.session_id
-
-
-def _arguments(settings: AgentSettings, adapter: Adapter) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
-    """The arguments of a first and of a further turn. The adapter's own second ones fit its own first ones only."""
-    if settings.mode == "interactive":
-        args = adapter.interactive_arguments(settings.permissions)
-        resume = adapter.interactive_resume_arguments(settings.permissions)
-    else:
-        args, resume = adapter.arguments(settings.permissions), adapter.resume_arguments(settings.permissions)
-    if settings.args is not None:
-        return settings.args, settings.resume_args
-    return args, settings.resume_args if settings.resume_args is not None else resume
-
-
-def _check_delivery(agent: str, mode: Mode, delivery: Delivery, driver: Driver) -> None:
-    """Raises: INVALID_ADAPTER_CONFIG for combinations in which no prompt could arrive."""
-    problem = None
-    if delivery == "paste" and mode != "interactive":
-        problem = "delivery paste needs mode interactive: a one-shot program is not typed into"
-    elif mode == "interactive" and delivery == "stdin":
-        problem = "delivery stdin ends a program that stays; use paste, argument or file"
-    elif mode == "interactive" and driver != "pty":
-        problem = "mode interactive needs a terminal (driver pty)"
-    if problem is not None:
-        raise SessionError(
-            "INVALID_ADAPTER_CONFIG", f"agent {agent}: {problem}.", kept="nothing was started", next="change the agent"
-        )
 
 
 def _input_rules(agent: ResolvedAgent, *, has_stdin: bool, has_turn: bool) -> InputRules | None:
