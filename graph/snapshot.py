@@ -532,16 +532,10 @@ def _session_starting(run: TaskRun, event: SessionStarting, time: float) -> Task
 
 def _reset(run: TaskRun, event: TaskReset, time: float) -> TaskRun:
     return replace(
-        _ended(run, time),
-        state="idle",
-        tries=0,
-        reason=event.reason,
+        _ready_again(run, event.reason, time),
         failure=None,
         conflict=None,
         conflict_state="",
-        ended_at=None,
-        verified_commit=None,
-        certificate=None,
         evidence=None if run.state == "succeeded" else run.evidence,
         is_fresh=run.is_fresh or event.keep == "base",
         is_rework=False,
@@ -555,18 +549,19 @@ def _reset(run: TaskRun, event: TaskReset, time: float) -> TaskRun:
 def _rework(run: TaskRun, feedback: str, time: float) -> TaskRun:
     """Ready again with everything that it has: worktree, branch, base, attempt, and the Session that stayed."""
     return replace(
-        _ended(run, time),
-        state="idle",
+        _ready_again(run, "a review asks for changes", time),
         stage="",
-        tries=0,
-        reason="a review asks for changes",
-        ended_at=None,
-        verified_commit=None,
-        certificate=None,
         review=feedback,
         reviewed_commit=run.verified_commit,
         is_rework=True,
         told=(*run.told, feedback),
+    )
+
+
+def _ready_again(run: TaskRun, reason: str, time: float) -> TaskRun:
+    """Without a verdict, and with all its tries; worktree, branch and base are as they were."""
+    return replace(
+        _ended(run, time), state="idle", tries=0, reason=reason, ended_at=None, verified_commit=None, certificate=None
     )
 
 

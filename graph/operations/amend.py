@@ -6,7 +6,6 @@ that are there were made with them and are judged by them.
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +13,9 @@ from coordinate_agents.graph.acts.amend import amend, require_agents, shown
 from coordinate_agents.graph.amending import PROGRAM, plan_amendment
 from coordinate_agents.graph.differences import config_differences
 from coordinate_agents.graph.document import Document, parse_document
-from coordinate_agents.graph.engine import Engine
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.model import CommitId, GraphId, TaskGraph, slug, to_json
-from coordinate_agents.graph.operations.asking import ask_or_do, do_alone
+from coordinate_agents.graph.operations.asking import by_driver_or_alone
 from coordinate_agents.graph.operations.loading import load_snapshot
 from coordinate_agents.graph.operations.recorded import config_of, recorded_text
 from coordinate_agents.graph.operations.sources import read_source
@@ -71,20 +69,8 @@ def execute(runtime: Runtime, request: Request) -> Result:
         "branch": runtime.worktrees.branch_of(request.base) if request.base is not None else None,
     }
 
-    async def alone(engine: Engine) -> Mapping[str, Any]:
-        return await amend(engine, asked, who=runtime.who)
-
-    told = dict(
-        ask_or_do(
-            runtime,
-            row.id,
-            "amend",
-            asked,
-            lambda: do_alone(runtime, row.id, "graph-amend", alone),
-            timeout_s=_AMEND_WAIT_S,
-        )
-    )
-    return _result(runtime, row.id, {**told, "dryRun": False})
+    done = by_driver_or_alone(runtime, row.id, "amend", asked, amend, verb="graph-amend", wait_s=_AMEND_WAIT_S)
+    return _result(runtime, row.id, {**done, "dryRun": False})
 
 
 def _result(runtime: Runtime, graph: str, told: dict[str, Any]) -> Result:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import anyio
 
+from coordinate_agents.graph.acts.answers import Act
 from coordinate_agents.graph.config import Config
 from coordinate_agents.graph.engine import DriveOptions, Engine
 from coordinate_agents.graph.errors import CODES, GraphError
@@ -25,6 +26,9 @@ from coordinate_agents.graph.store.rows import NewDocument, RequestResult
 _TRIES: Final = 3
 
 T = TypeVar("T")
+Told = Mapping[str, Any]
+# How an act is carried out without a driver: `do_alone` or `with_lease`.
+Begin = Callable[[Runtime, str, str, Callable[[Engine], Awaitable[Told]]], Told]
 
 
 def ask_or_do(
@@ -52,6 +56,29 @@ def ask_or_do(
             raise unanswered(runtime, graph, kind, timeout_s)
         return answer.data
     raise AssertionError("unreachable")
+
+
+def by_driver_or_alone(
+    runtime: Runtime,
+    graph: str,
+    kind: str,
+    asked: Mapping[str, Any],
+    act: Act,
+    *,
+    verb: str,
+    wait_s: float = ANSWER_TIMEOUT_S,
+    begin: Begin | None = None,
+) -> Told:
+    """What the act answers, carried out by the driver that lives or by this process. Raises: as `ask_or_do`.
+
+    `begin`: `do_alone` (None), or `with_lease` for an act that does more than record.
+    """
+
+    async def alone(engine: Engine) -> Told:
+        return await act(engine, asked, who=runtime.who)
+
+    start = begin or do_alone
+    return ask_or_do(runtime, graph, kind, asked, lambda: start(runtime, graph, verb, alone), timeout_s=wait_s)
 
 
 def do_alone(runtime: Runtime, graph: str, verb: str, act: Callable[[Engine], Awaitable[T]]) -> T:

@@ -4,8 +4,7 @@ From FAILED and STOPPED (after a hand fix, for a flaky test), idle with a kept w
 """
 
 import time
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from coordinate_agents.graph import machine
 from coordinate_agents.graph.acts.check import begin_check
@@ -14,7 +13,7 @@ from coordinate_agents.graph.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_NOT
 from coordinate_agents.graph.evidence import Waiver
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.observe import close_command
-from coordinate_agents.graph.operations.asking import ask_or_do, do_alone
+from coordinate_agents.graph.operations.asking import by_driver_or_alone
 from coordinate_agents.graph.operations.driving import DriveRequest, drive_graph
 from coordinate_agents.graph.operations.loading import load_snapshot, pick_subtask, require_named
 from coordinate_agents.graph.operations.status import status_of
@@ -50,12 +49,7 @@ def check(
     subtask = require_named(row, name)
     asked = {"subtask": subtask, "waivers": [[each.what, each.reason] for each in waivers]}
 
-    async def alone(engine: Engine) -> Mapping[str, Any]:
-        return await begin_check(engine, asked, who=runtime.who)
-
-    told = ask_or_do(
-        runtime, row.id, "check", asked, lambda: do_alone(runtime, row.id, verb, alone), timeout_s=_CHECK_WAIT_S
-    )
+    told = by_driver_or_alone(runtime, row.id, "check", asked, begin_check, verb=verb, wait_s=_CHECK_WAIT_S)
     if told.get("note"):
         return Result({**status_of(runtime, row.id), "check": dict(told), "advice": [f"{told['note']}."]})
     _until_judged(runtime, row.id, SubtaskId(subtask), verb)

@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from coordinate_agents.graph.acts.deliver import deliver
 from coordinate_agents.graph.delivering import MAX_COMMITS, body, delivery, title_of
-from coordinate_agents.graph.engine import Engine
 from coordinate_agents.graph.errors import GraphError
-from coordinate_agents.graph.operations.asking import ask_or_do, with_lease
+from coordinate_agents.graph.operations.asking import by_driver_or_alone, with_lease
 from coordinate_agents.graph.operations.loading import load_snapshot, pick_graph
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
@@ -44,17 +43,15 @@ def execute(runtime: Runtime, request: Request) -> Result:
     text = _text(runtime, snapshot)
     path = _write(runtime.state_dir / _FOLDER, f"{row.id}-{delivery(snapshot).commit[:12]}.md", text)
     if told is None:
-
-        async def alone(engine: Engine) -> Mapping[str, Any]:
-            return await deliver(engine, asked, who=runtime.who)
-
-        told = ask_or_do(
+        told = by_driver_or_alone(
             runtime,
             row.id,
             "deliver",
             asked,
-            lambda: with_lease(runtime, row.id, "graph-deliver", alone),
-            timeout_s=_DELIVER_WAIT_S,
+            deliver,
+            verb="graph-deliver",
+            wait_s=_DELIVER_WAIT_S,
+            begin=with_lease,
         )
     publish = _publish(runtime, snapshot, request.branch, path)
     return Result({"graph": row.id, "delivered": dict(told), "bodyFile": str(path), "publish": publish})

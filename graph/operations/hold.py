@@ -3,12 +3,8 @@
 The hold is recorded, so that it outlives drivers and terminals; graph-release ends it.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from coordinate_agents.graph.acts.hold import hold
-from coordinate_agents.graph.engine import Engine
-from coordinate_agents.graph.operations.asking import ask_or_do, do_alone
+from coordinate_agents.graph.operations.asking import by_driver_or_alone
 from coordinate_agents.graph.operations.loading import pick_subtask, require_named
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
@@ -30,17 +26,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
     row, name = pick_subtask(runtime.store, request.graph, request.subtask)
     asked = {"subtask": require_named(row, name)}
 
-    async def alone(engine: Engine) -> Mapping[str, Any]:
-        return await hold(engine, asked, who=runtime.who)
-
-    told = ask_or_do(
-        runtime,
-        row.id,
-        "graph-hold",
-        asked,
-        lambda: do_alone(runtime, row.id, "graph-hold", alone),
-        timeout_s=_HOLD_WAIT_S,
-    )
+    told = by_driver_or_alone(runtime, row.id, "graph-hold", asked, hold, verb="graph-hold", wait_s=_HOLD_WAIT_S)
     words = f"{told['note']}." if told["note"] else "Held: nothing starts, types or verifies there."
     advice = [words, f"Next: coordinate-agents graph-release {row.id} {asked['subtask']}"]
     return Result({**status_of(runtime, row.id), "hold": dict(told), "advice": advice})

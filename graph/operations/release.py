@@ -1,11 +1,7 @@
 """graph-release: end a hold. What stood still goes on, with the next free slot."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from coordinate_agents.graph.acts.hold import release
-from coordinate_agents.graph.engine import Engine
-from coordinate_agents.graph.operations.asking import ask_or_do, do_alone
+from coordinate_agents.graph.operations.asking import by_driver_or_alone
 from coordinate_agents.graph.operations.loading import pick_subtask, require_named
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
@@ -24,10 +20,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
     row, name = pick_subtask(runtime.store, request.graph, request.subtask)
     asked = {"subtask": require_named(row, name)}
 
-    async def alone(engine: Engine) -> Mapping[str, Any]:
-        return await release(engine, asked, who=runtime.who)
-
-    told = ask_or_do(runtime, row.id, "graph-release", asked, lambda: do_alone(runtime, row.id, "graph-release", alone))
+    told = by_driver_or_alone(runtime, row.id, "graph-release", asked, release, verb="graph-release")
     words = f"{told['note']}." if told["note"] else "Released: what stood still goes on when somebody drives."
     advice = [words, f"Next: coordinate-agents graph-run {row.id}"]
     return Result({**status_of(runtime, row.id), "hold": dict(told), "advice": advice})

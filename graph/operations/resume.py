@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from coordinate_agents.graph.acts.resume import resume
-from coordinate_agents.graph.engine import DriveOptions, Engine
+from coordinate_agents.graph.engine import DriveOptions
 from coordinate_agents.graph.errors import GraphError
-from coordinate_agents.graph.operations.asking import ask_or_do, do_alone
+from coordinate_agents.graph.operations.asking import by_driver_or_alone
 from coordinate_agents.graph.operations.driving import DriveRequest, drive_graph, exit_code_of
 from coordinate_agents.graph.operations.loading import pick_subtask
 from coordinate_agents.graph.operations.status import status_of
@@ -56,17 +56,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
         "acceptShared": request.accept_shared,
     }
 
-    async def alone(engine: Engine) -> Mapping[str, Any]:
-        return await resume(engine, asked, who=runtime.who)
-
-    told = ask_or_do(
-        runtime,
-        row.id,
-        "resume",
-        asked,
-        lambda: do_alone(runtime, row.id, "graph-resume", alone),
-        timeout_s=_RESUME_WAIT_S,
-    )
+    told = by_driver_or_alone(runtime, row.id, "resume", asked, resume, verb="graph-resume", wait_s=_RESUME_WAIT_S)
     if request.run and holder(runtime.state_dir, row.id) is None:
         snapshot, ending = drive_graph(runtime, row.id, DriveRequest(DriveOptions()))
         data = {**status_of(runtime, row.id), "ending": ending, "resume": dict(told)}

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from coordinate_agents.graph.acts.review import review
-from coordinate_agents.graph.engine import Engine
 from coordinate_agents.graph.errors import EXIT_DONE, EXIT_NEEDS_PERSON, GraphError
 from coordinate_agents.graph.model import CommitId
-from coordinate_agents.graph.operations.asking import ask_or_do, do_alone, with_lease
+from coordinate_agents.graph.operations.asking import by_driver_or_alone, do_alone, with_lease
 from coordinate_agents.graph.operations.diff import counts
 from coordinate_agents.graph.operations.loading import load_snapshot, pick_subtask, require_subtask
 from coordinate_agents.graph.operations.sources import read_source
@@ -55,18 +54,10 @@ def execute(runtime: Runtime, request: Request) -> Result:
     }
     material = _material(runtime, row.id, subtasks)
 
-    async def alone(engine: Engine) -> Mapping[str, Any]:
-        return await review(engine, asked, who=runtime.who)
-
     # An approval closes idle Sessions, also when it was recorded before: never without the lease.
     begin = with_lease if request.decision == "REVIEW_APPROVED" else do_alone
-    told = ask_or_do(
-        runtime,
-        row.id,
-        "review",
-        asked,
-        lambda: begin(runtime, row.id, "graph-review", alone),
-        timeout_s=_REVIEW_WAIT_S,
+    told = by_driver_or_alone(
+        runtime, row.id, "review", asked, review, verb="graph-review", wait_s=_REVIEW_WAIT_S, begin=begin
     )
     data = {**status_of(runtime, row.id), "material": material, "decided": dict(told)}
     data["advice"] = _advice(row.id, subtasks, data)

@@ -1,12 +1,8 @@
 """graph-tell: a person's words to a subtask's agent: typed now where its program takes text, else its next prompt."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from coordinate_agents.graph.acts.tell import tell
-from coordinate_agents.graph.engine import Engine
 from coordinate_agents.graph.errors import GraphError
-from coordinate_agents.graph.operations.asking import ask_or_do, do_alone
+from coordinate_agents.graph.operations.asking import by_driver_or_alone
 from coordinate_agents.graph.operations.loading import pick_subtask, require_named
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
@@ -36,12 +32,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
         raise GraphError("INVALID_USAGE", "Say what the agent is to be told; - reads it from standard input.")
     asked = {"subtask": subtask, "text": words}
 
-    async def alone(engine: Engine) -> Mapping[str, Any]:
-        return await tell(engine, asked, who=runtime.who)
-
-    told = ask_or_do(
-        runtime, row.id, "tell", asked, lambda: do_alone(runtime, row.id, "graph-tell", alone), timeout_s=_TELL_WAIT_S
-    )
+    told = by_driver_or_alone(runtime, row.id, "tell", asked, tell, verb="graph-tell", wait_s=_TELL_WAIT_S)
     when = "Typed into its terminal" if told["told"] == "now" else "Queued"
     advice = [f"{when}; {told['reason']}." if told["reason"] else f"{when}."]
     return Result({**status_of(runtime, row.id), **told, "advice": advice})
