@@ -257,7 +257,7 @@ def test_a_driver_resumes_on_request_what_failed_meanwhile(world: World) -> None
 _ONE = "fixtures/agents/fake_one_commit.sh"
 
 
-def test_stopping_and_resuming_a_finished_graph_changes_nothing(world: World) -> None:
+def test_stopping_resuming_and_cleaning_up_a_finished_graph_twice_changes_nothing(world: World) -> None:
     """RC-07."""
     assert world.run("graph-run", world.graph(PLAN)).code == 0
     before = _log(world)
@@ -265,6 +265,16 @@ def test_stopping_and_resuming_a_finished_graph_changes_nothing(world: World) ->
         done = world.run(words[0], "plan", *words[1:])
         assert (done.code, "othing to " in done.out) == (0, True), str(done)
     assert _log(world) == before
+    assert world.run("graph-cleanup", "plan").code == 0
+    events = _log(world)[0]
+    for words, said in (
+        ("graph-cleanup", "here is no worktree"),
+        ("graph-resume", "othing to "),
+        ("graph-stop", "othing to "),
+    ):
+        done = world.run(words, "plan")
+        assert (done.code, said in done.out) == (0, True), str(done)
+    assert _log(world)[0] == events
     assert world.status("plan")["graph"]["state"] == "SUCCEEDED"
 
 
