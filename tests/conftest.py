@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 from hypothesis import HealthCheck, settings
+from isolated import foreign_variables, isolated_environment
 
 # A loaded machine is no failure, and no test leaves an example database behind.
 settings.register_profile("suite", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
@@ -17,6 +18,7 @@ settings.load_profile("suite")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
+__all__ = ["isolated_environment"]
 _MARK = "COORDINATE_AGENTS_TEST_MARK"
 
 
@@ -26,32 +28,13 @@ def pytest_xdist_auto_num_workers() -> int:
     return cores + (cores + 1) // 2
 
 
-def isolated_environment(home: Path) -> dict[str, str]:
-    """Variables that keep git and the product away from the user's files."""
-    return {
-        "HOME": str(home),
-        "XDG_CONFIG_HOME": str(home / ".config"),
-        "XDG_STATE_HOME": str(home / ".local" / "state"),
-        "XDG_CACHE_HOME": str(home / ".cache"),
-        "XDG_DATA_HOME": str(home / ".local" / "share"),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": str(home / ".gitconfig"),
-        "GIT_AUTHOR_NAME": "Ann User",
-        "GIT_AUTHOR_EMAIL": "ann@example.org",
-        "GIT_COMMITTER_NAME": "Ann User",
-        "GIT_COMMITTER_EMAIL": "ann@example.org",
-        "TERM": "xterm-256color",
-        "LC_ALL": "C.UTF-8",
-    }
-
-
 @pytest.fixture(autouse=True)
 def isolation(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A HOME of its own; afterwards no process that inherited this test's mark may live."""
     home = tmp_path_factory.mktemp("home")
     runtime = tmp_path_factory.mktemp("run")
     runtime.chmod(0o700)
-    for name in [n for n in os.environ if n.startswith(("GIT_", "COORDINATE_AGENTS_", "XDG_", "CI"))]:
+    for name in foreign_variables():
         monkeypatch.delenv(name)
     for name, value in isolated_environment(home).items():
         monkeypatch.setenv(name, value)

@@ -4,11 +4,12 @@ import hashlib
 import json
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from world import World, git
+from world import World, git, shared_world
 
 PLAN = """\
 id: shop
@@ -25,6 +26,14 @@ def ran(world: World) -> World:
     done = world.run("run", world.graph(PLAN))
     assert done.code == 4, str(done)
     return world
+
+
+@pytest.fixture(scope="module")
+def looked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """The same, for all tests that change nothing."""
+    with shared_world(tmp_path_factory.mktemp("looked")) as world:
+        assert world.run("run", world.graph(PLAN)).code == 4
+        yield world
 
 
 def _states(world: World) -> dict[str, str]:
@@ -58,16 +67,16 @@ LOOKING = [
 ]
 
 
-def test_looking_leaves_the_state_byte_for_byte_as_it_is(ran: World) -> None:
-    before = _states(ran)
+def test_looking_leaves_the_state_byte_for_byte_as_it_is(looked: World) -> None:
+    before = _states(looked)
     for words in LOOKING:
         for form in ((), ("--json",)):
-            done = ran.run(*words, *form)
+            done = looked.run(*words, *form)
             assert done.code == 0, str(done)
             assert done.out
             if form:
                 assert done.document["ok"] is True
-        assert _states(ran) == before, words
+        assert _states(looked) == before, words
 
 
 def test_looking_at_a_repository_without_a_graph_makes_no_folder(world: World) -> None:
@@ -77,11 +86,11 @@ def test_looking_at_a_repository_without_a_graph_makes_no_folder(world: World) -
         assert not (world.root / ".git" / "coordinate-agents").exists(), words
 
 
-def test_status_in_text_puts_what_needs_a_person_first(ran: World) -> None:
-    lines = ran.run("status").out.splitlines()
-    base = git(ran.root, "rev-parse", "HEAD")[:10]
-    verified = git(ran.root, "rev-parse", "coordinate-agents/shop/store")[:10]
-    seconds = {each["id"]: int(each["elapsedS"] or 0) for each in ran.status("shop")["subtasks"]}
+def test_status_in_text_puts_what_needs_a_person_first(looked: World) -> None:
+    lines = looked.run("status").out.splitlines()
+    base = git(looked.root, "rev-parse", "HEAD")[:10]
+    verified = git(looked.root, "rev-parse", "coordinate-agents/shop/store")[:10]
+    seconds = {each["id"]: int(each["elapsedS"] or 0) for each in looked.status("shop")["subtasks"]}
     table = [" ".join(line.split()) for line in lines[7:11]]
     assert lines[:7] == [
         "shop: FAILED  A shop",
@@ -105,16 +114,16 @@ def test_status_in_text_puts_what_needs_a_person_first(ran: World) -> None:
     ]
 
 
-def test_inspect_shows_facts_checks_refs_and_worktree(ran: World) -> None:
-    data = ran.run("inspect", "shop", "store", "--json").data
-    commit = git(ran.root, "rev-parse", "coordinate-agents/shop/store")
+def test_inspect_shows_facts_checks_refs_and_worktree(looked: World) -> None:
+    data = looked.run("inspect", "shop", "store", "--json").data
+    commit = git(looked.root, "rev-parse", "coordinate-agents/shop/store")
     assert data["subtask"]["verifiedCommit"] == commit
     assert data["dependents"] == ["pages"]
     assert data["task"]["writes"] == ["f-store"]
     assert data["refs"]["refs/heads/coordinate-agents/shop/store"] == commit
     assert data["diff"] == {
         "id": "store",
-        "base": git(ran.root, "rev-parse", "HEAD"),
+        "base": git(looked.root, "rev-parse", "HEAD"),
         "commit": commit,
         "verified": True,
         "files": 1,
@@ -124,20 +133,20 @@ def test_inspect_shows_facts_checks_refs_and_worktree(ran: World) -> None:
     assert [fact.split(" ")[0] for fact in data["facts"]][:6] == ["1", "2", "3", "4", "5", "6"]
 
 
-def test_a_subtask_may_be_named_in_every_way(ran: World) -> None:
+def test_a_subtask_may_be_named_in_every_way(looked: World) -> None:
     ways: list[tuple[str, ...]] = [("shop", "pages"), ("shop/pages",), ("pages",)]
-    found = [ran.run("path", *words).out for words in ways]
+    found = [looked.run("path", *words).out for words in ways]
     assert found[0].endswith("/shop/pages\n")
     assert len(set(found)) == 1
 
 
-def test_an_unknown_subtask_names_the_nearest_and_an_unknown_graph_all(ran: World) -> None:
-    done = ran.run("inspect", "shop", "page")
+def test_an_unknown_subtask_names_the_nearest_and_an_unknown_graph_all(looked: World) -> None:
+    done = looked.run("inspect", "shop", "page")
     assert (done.code, done.err.splitlines()[0]) == (
         1,
         "TASK_NOT_FOUND: Graph shop has no subtask 'page'; did you mean pages?",
     )
-    done = ran.run("status", "xyz")
+    done = looked.run("status", "xyz")
     assert (done.code, done.err.splitlines()[0]) == (
         1,
         "TASK_NOT_FOUND: There is no graph 'xyz' in this repository; its graphs are shop.",
@@ -156,8 +165,8 @@ def test_the_only_unfinished_graph_is_meant_when_others_are_finished(ran: World)
     assert ran.run("status", "--json").data["graph"]["id"] == "shop"
 
 
-def test_path_of_a_subtask_that_never_started_is_refused(ran: World) -> None:
-    done = ran.run("path", "shop", "smoke")
+def test_path_of_a_subtask_that_never_started_is_refused(looked: World) -> None:
+    done = looked.run("path", "shop", "smoke")
     assert (done.code, done.out) == (1, "")
     assert done.err.splitlines() == [
         "TASK_STATE_CONFLICT: Subtask smoke of graph shop has no worktree: it is BLOCKED.",
@@ -166,17 +175,17 @@ def test_path_of_a_subtask_that_never_started_is_refused(ran: World) -> None:
     ]
 
 
-def test_diff_is_one_line_each_and_one_subtask_against_its_own_base(ran: World) -> None:
-    lines = [" ".join(line.split()) for line in ran.run("diff", "shop").out.splitlines()]
-    pages, store = (git(ran.root, "rev-parse", f"coordinate-agents/shop/{name}")[:10] for name in ("pages", "store"))
+def test_diff_is_one_line_each_and_one_subtask_against_its_own_base(looked: World) -> None:
+    lines = [" ".join(line.split()) for line in looked.run("diff", "shop").out.splitlines()]
+    pages, store = (git(looked.root, "rev-parse", f"coordinate-agents/shop/{name}")[:10] for name in ("pages", "store"))
     assert lines == [f"pages {pages} not verified 1 file +1 -0", f"store {store} 1 file +1 -0"]
-    text = ran.run("diff", "shop", "pages", "--json").data["diff"]
+    text = looked.run("diff", "shop", "pages", "--json").data["diff"]
     assert "+++ b/f-pages" in text
     assert "f-store" not in text
 
 
-def test_events_are_in_order_and_follow_the_shape(ran: World) -> None:
-    data = ran.run("events", "shop", "--json").data
+def test_events_are_in_order_and_follow_the_shape(looked: World) -> None:
+    data = looked.run("events", "shop", "--json").data
     assert [event["seq"] for event in data["events"]] == list(range(1, data["cursor"] + 1))
     first = data["events"][0]
     assert {key: value for key, value in first.items() if key not in ("time", "data")} == {
@@ -187,9 +196,9 @@ def test_events_are_in_order_and_follow_the_shape(ran: World) -> None:
         "sessionId": None,
         "generation": 0,
     }
-    later = ran.run("events", "shop", "--after", str(data["cursor"] - 2), "--json").data
+    later = looked.run("events", "shop", "--after", str(data["cursor"] - 2), "--json").data
     assert later["events"] == data["events"][-2:]
-    of_one = ran.run("events", "shop", "store", "--json").data["events"]
+    of_one = looked.run("events", "shop", "store", "--json").data["events"]
     assert of_one == [event for event in data["events"] if event["subtaskId"] == "store"]
 
 
@@ -210,17 +219,17 @@ def test_follow_prints_one_object_per_line_and_goes_on(ran: World) -> None:
         assert all(json.loads(line)["seq"] > known for line in lines)
 
 
-def test_export_holds_the_whole_record(ran: World) -> None:
-    data = ran.run("export", "shop", "--json").data
+def test_export_holds_the_whole_record(looked: World) -> None:
+    data = looked.run("export", "shop", "--json").data
     assert sorted(data["runs"]) == ["pages", "smoke", "store"]
     assert len(data["events"]) == data["lastSeq"]
     assert [task["id"] for task in data["document"]["tasks"]] == ["store", "pages", "smoke"]
     assert data["status"]["graph"]["id"] == "shop"
-    assert json.loads(ran.run("export", "shop").out)["runs"] == data["runs"]
+    assert json.loads(looked.run("export", "shop").out)["runs"] == data["runs"]
 
 
-def test_the_picture_draws_every_edge(ran: World) -> None:
-    assert ran.run("export", "shop", "--format", "mermaid").out.splitlines() == [
+def test_the_picture_draws_every_edge(looked: World) -> None:
+    assert looked.run("export", "shop", "--format", "mermaid").out.splitlines() == [
         "flowchart LR",
         '  n0["pages: Add pages. (FAILED)"]',
         '  n1["smoke: Add a test. (BLOCKED)"]',
@@ -230,9 +239,9 @@ def test_the_picture_draws_every_edge(ran: World) -> None:
     ]
 
 
-def test_verify_names_each_certificate_and_says_that_all_hold(ran: World) -> None:
-    done = ran.run("verify", "shop")
-    verified = git(ran.root, "rev-parse", "coordinate-agents/shop/store")[:10]
+def test_verify_names_each_certificate_and_says_that_all_hold(looked: World) -> None:
+    done = looked.run("verify", "shop")
+    verified = git(looked.root, "rev-parse", "coordinate-agents/shop/store")[:10]
     assert (done.code, done.out.splitlines()) == (0, [f"store: {verified} holds", "", "Every certificate holds."])
 
 

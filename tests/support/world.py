@@ -12,12 +12,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import psutil
+import pytest
+from isolated import foreign_variables, isolated_environment
 from repos import commit_file, git, make_repo
 
 from coordinate_agents.graph.pace import PACE_VARIABLE
@@ -259,6 +262,22 @@ def _locked_inodes(folder: Path) -> set[int]:
     return {int(inode) for device, inode, _ in held if device in devices} - {own}
 
 
+@contextmanager
+def shared_world(place: Path) -> Iterator[World]:
+    """A World that several tests look at and none changes, with a HOME of its own; no process of it may stay."""
+    for name in ("home", "run", "place"):
+        (place / name).mkdir(mode=0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in foreign_variables():
+            patch.delenv(name)
+        for name, value in isolated_environment(place / "home").items():
+            patch.setenv(name, value)
+        patch.setenv("XDG_RUNTIME_DIR", str(place / "run"))
+        world = World(place / "place", place / "home")
+    yield world
+    assert world.processes() == []
+
+
 def until(look: Callable[[], Found | None], what: str, *, tell: Callable[[], object] | None = None) -> Found:
     """Wait, bounded, until `look` finds something; what it found."""
     deadline = time.monotonic() + EVENT_LIMIT_S
@@ -269,4 +288,4 @@ def until(look: Callable[[], Found | None], what: str, *, tell: Callable[[], obj
     return found
 
 
-__all__ = ["FIXTURES", "Done", "World", "commit_file", "differences", "git", "make_repo", "until"]
+__all__ = ["FIXTURES", "Done", "World", "commit_file", "differences", "git", "make_repo", "shared_world", "until"]
