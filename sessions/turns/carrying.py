@@ -47,6 +47,7 @@ from coordinate_agents.sessions.turns.model import (
     TurnEvent,
     TurnId,
     TurnRecord,
+    TurnSpec,
     Updated,
 )
 from coordinate_agents.sessions.turns.ports import Clock, Driver, Records
@@ -123,10 +124,15 @@ class Carrier:
     def tell_start(self, live: Live) -> None:
         self._on_process(ProcessEvent(live.session, live.turns.process, self.clock.now()))
 
+    def give_again(self, live: Live, turn: TurnId, spec: TurnSpec) -> None:
+        """Give it the turn once more, in case its agent never got it; a driver that cannot tell does nothing."""
+        self._spawn(self._give_again, live, turn, spec)
+
     def forget(self, live: Live) -> None:
         """Hear it no more; it is looked at anew when it is next asked for."""
         if live.following is not None:
             live.following.cancel()
+        self.keeper.unwatch(live.session)
         self.lives.pop(live.session, None)
 
     def close(self, live: Live) -> Closing:
@@ -188,7 +194,7 @@ class Carrier:
                     await self.driver.answer(live.session, each.request, each.answer)
                 else:
                     await self.driver.cancel(live.session, each.turn)
-            except SessionError:
+            except (SessionError, OSError):
                 continue
 
     async def _end_overdue(self, live: Live, turn: TurnId) -> None:
@@ -209,7 +215,7 @@ class Carrier:
             bound_s, graceful = live.close_how
             try:
                 closing.survivors = await self.driver.close(live.session, bound_s=bound_s, graceful=graceful)
-            except SessionError as error:
+            except (SessionError, OSError) as error:
                 closing.error = error
             live.close_how, closing.has_ended = (None, True), True
             self.apply(live, Closed(closing.survivors, is_sure=closing.error is None))
@@ -224,7 +230,7 @@ class Carrier:
             if live.turns.process and live.turns.stays:
                 try:
                     facts = await self.driver.rest(live.session)
-                except SessionError:
+                except (SessionError, OSError):
                     facts = None  # its process went in this moment, which is told by itself
             self.apply(live, Finished(facts))
 
@@ -239,21 +245,30 @@ class Carrier:
         if live.turns.process == process and live.turns.state == "idle":
             self.apply(live, Dispose())
 
+    async def _give_again(self, live: Live, turn: TurnId, spec: TurnSpec) -> None:
+        try:
+            await self.driver.begin(live.session, turn, spec, is_new=True)
+        except (SessionError, OSError):
+            return  # it is gone or silent, and its end is waited for
+
     async def _follow(self, live: Live, process: int) -> None:
         try:
             with anyio.CancelScope() as live.following:
                 await self.driver.follow(live.session, partial(self.report, live, process))
-        except SessionError as error:
+        except (SessionError, OSError) as error:
             if live.turns.process == process:
                 live.trouble = error
                 live.has_changed()
 
-    def _record(self, session: SessionId) -> TurnRecord:
-        return self.lives[session].record()
+    def _record(self, session: SessionId) -> TurnRecord | None:
+        live = self.lives.get(session)
+        return live.record() if live is not None else None
 
     async def _catch_up(self, session: SessionId) -> None:
-        live = self.lives[session]
+        live = self.lives.get(session)
+        if live is None:
+            return
         try:
             await self.driver.catch_up(session, partial(self.report, live, live.turns.process))
-        except SessionError:
+        except (SessionError, OSError):
             return

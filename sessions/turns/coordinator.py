@@ -122,8 +122,8 @@ class TurnCoordinator:
     async def take_over(self, session: SessionId, turn: TurnId, spec: TurnSpec) -> None:
         """Coordinate a turn that an earlier process started and that nobody saw the end of; one of here is left alone.
 
-        Raises: SESSION_STATE_CONFLICT when there is nothing of it, or another turn runs; what kept it from being
-        followed, when it still does. A driver that can tell is asked to give the turn in case its agent never got it.
+        A driver that can tell is asked to give the turn in case its agent never got it. Raises: SESSION_NOT_FOUND when
+        there is nothing of it; SESSION_STATE_CONFLICT when another turn runs.
         """
         live = await self._live(session)
         if live.trouble is not None or (live.is_restored and live.turns.state == "idle"):
@@ -134,11 +134,13 @@ class TurnCoordinator:
             return
         if live.turns.state == "idle" and (live.turns.process or live.turns.end is not None):
             self._carrier.apply(live, TakenOver(turn))
+        if not live.turns.process and live.turns.end is None and not live.is_at(turn):
+            raise SessionError("SESSION_NOT_FOUND", f"There is no Session {session}.")
         if not live.is_at(turn):
             raise conflict(session, f"turn {turn} is not to be taken over while it is {live.turns.state}")
         self._carrier.keeper.watch(session)
         if live.is_restored and live.turns.process:
-            await self._driver.begin(session, turn, spec, is_new=True)
+            self._carrier.give_again(live, turn, spec)
 
     async def wait_for_turn(self, session: SessionId, turn: TurnId) -> TurnOutcome:
         """How the turn ended, once it has. Cancelling the wait is not cancelling the turn.
@@ -228,8 +230,8 @@ class TurnCoordinator:
         async def dispose(session: SessionId) -> None:
             try:
                 left[session] = await self.dispose_session(session)
-            except SessionError as error:
-                left[session] = (error.message,)
+            except (SessionError, OSError) as error:
+                left[session] = (str(error),)
 
         async with anyio.create_task_group() as group:
             for live in self._carrier.lives.values():

@@ -1,12 +1,9 @@
 """Turns over the hosts of Sessions: the driver for programs on terminals and pipes, and for those that speak ACP.
 
 A host keeps every fact in its record and says when that changed. Here the changes become facts of turns, and what the
-coordinator wants done becomes a request to the host. The Session's folder also holds the record of its turns, beside
-what its host writes.
+coordinator wants done becomes a request to the host.
 """
 
-import json
-import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,11 +12,11 @@ from typing import Final
 
 import anyio
 
-from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.client import SessionHosts
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import SessionEnd, SessionId, SessionRecord, TurnFacts, WriteResult
 from coordinate_agents.sessions.turns.coordinator import TurnCoordinator
+from coordinate_agents.sessions.turns.folder_records import FolderRecords
 from coordinate_agents.sessions.turns.model import (
     IDLE_LIFE_S,
     Answer,
@@ -35,14 +32,12 @@ from coordinate_agents.sessions.turns.model import (
     TurnCompleted,
     TurnFailed,
     TurnId,
-    TurnRecord,
     TurnSpec,
 )
 from coordinate_agents.sessions.turns.ports import Report, Standing
 
-_RECORD: Final = "turns.json"
-_MAX_RECORD_BYTES: Final = 1 << 20
-_VERSION: Final = 1
+# A child that ended has its final record in less, with nothing of its tree left.
+_END_S: Final = 2.0
 
 
 class SystemClock:
@@ -56,47 +51,6 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await anyio.sleep(seconds)
-
-
-class FolderRecords:
-    """`turns.json` in each Session's folder. Only whoever gives turns writes it; others have it `read_only`."""
-
-    def __init__(self, sessions_root: Path, *, read_only: bool = False) -> None:
-        self._root = sessions_root
-        self._read_only = read_only
-
-    async def load(self, session: SessionId) -> TurnRecord | None:
-        return load_record(self._root / session)
-
-    async def save(self, record: TurnRecord) -> None:
-        if self._read_only:
-            return
-        path = self._root / record.session
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = folders.open_folder(str(path))
-        try:
-            folders.write_json(folder, _RECORD, {"v": _VERSION, **record._asdict()})
-        finally:
-            os.close(folder)
-
-
-def load_record(path: Path) -> TurnRecord | None:
-    """The record of the Session's turns; None when there is none that can be understood."""
-    try:
-        folder = folders.open_folder(str(path))
-    except OSError:
-        return None
-    try:
-        data = folders.read_whole(folder, _RECORD, _MAX_RECORD_BYTES)
-        raw = json.loads(data) if data is not None else None
-        if not isinstance(raw, dict) or raw.pop("v", None) != _VERSION:
-            return None
-        lists = {name: tuple(raw[name]) for name in ("external_sessions", "pending")}
-        return TurnRecord(**{**raw, **lists})
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    finally:
-        os.close(folder)
 
 
 @asynccontextmanager
@@ -163,24 +117,34 @@ class HostDriver:
 
     async def begin(self, session: SessionId, turn: TurnId, spec: TurnSpec, *, is_new: bool) -> None:
         if self._speaks.get(session):
-            await self._prompt(session, turn, spec)
+            await self._prompt(session, turn, spec, is_new=is_new)
         elif not is_new:
             await self._hosts.begin_turn(session, spec.limits)
 
-    async def _prompt(self, session: SessionId, turn: TurnId, spec: TurnSpec) -> None:
+    async def _prompt(self, session: SessionId, turn: TurnId, spec: TurnSpec, *, is_new: bool) -> None:
         """The text, or the prompt file of the Session's folder; its host knows a turn that it has. Empty: nothing yet.
 
-        A turn that a person began in the Session by hand comes to its end first.
+        A turn that a person began in the Session by hand comes to its end first. An agent that has ended by now had its
+        turn: how it ended is told by itself.
         """
         while spec.prompt != "":
             try:
                 await self._hosts.prompt(session, turn, spec.limits, text=spec.prompt)
                 return
             except SessionError as error:
+                if is_new and error.code == "SESSION_WRITE_FAILED" and await self._ends(session):
+                    return
                 record = await self._hosts.record(session)
                 if error.code != "SESSION_STATE_CONFLICT" or record is None or record.turn is None:
                     raise
                 await self._hosts.turn_end(session, record.turn.id)
+
+    async def _ends(self, session: SessionId) -> bool:
+        """Whether it has ended, or does in this moment."""
+        with anyio.move_on_after(_END_S):
+            await self._hosts.wait(session)
+            return True
+        return False
 
     async def cancel(self, session: SessionId, turn: TurnId | None) -> None:
         if self._speaks.get(session):

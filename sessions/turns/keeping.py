@@ -21,13 +21,16 @@ CHECKPOINT_S: Final = 15.0
 
 
 class Keeper:
-    """`current` gives the record as it is now; `catch_up` asks for what was printed, before a checkpoint."""
+    """`current` gives the record as it is now, None where there is none any more.
+
+    `catch_up` asks for what was printed, before a checkpoint.
+    """
 
     def __init__(
         self,
         records: Records,
         clock: Clock,
-        current: Callable[[SessionId], TurnRecord],
+        current: Callable[[SessionId], TurnRecord | None],
         catch_up: Callable[[SessionId], Awaitable[None]],
     ) -> None:
         self._records = records
@@ -90,7 +93,7 @@ class Keeper:
                 return
             record = self._current(session)
             self._dirty.discard(session)
-            if record == self._written.get(session):
+            if record is None or record == self._written.get(session):
                 return
             try:
                 await self._records.save(record)

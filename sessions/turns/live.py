@@ -26,7 +26,7 @@ class Closing:
         self.done = anyio.Event()
         self.has_ended = False
         self.survivors: tuple[str, ...] = ()
-        self.error: SessionError | None = None
+        self.error: SessionError | OSError | None = None
 
 
 class Opening:
@@ -58,7 +58,7 @@ class Live:
         # Its turn was begun by an earlier process, as far as that is known.
         self.is_restored = True
         self.following: anyio.CancelScope | None = None
-        self.trouble: SessionError | None = None
+        self.trouble: SessionError | OSError | None = None
         # Code and message of the last start that failed; empty once a turn was started.
         self.refusal = ("", "")
         self._changed = anyio.Event()

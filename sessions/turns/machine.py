@@ -217,7 +217,9 @@ def _closed(turns: Turns, what: Closed) -> Step:
     is_gone = what.is_sure and not what.survivors
     left = turns._replace(is_tree_left=not is_gone, process=0 if is_gone else turns.process)
     if not turns.has_begun or turns.turn is None:
-        return _to(left, "tree gone" if is_gone else "tree left", has_begun=False), (Record(),)
+        # Of a Session that never had a turn there is nothing to record.
+        effects = (Record(),) if turns.turn is not None else ()
+        return _to(left, "tree gone" if is_gone else "tree left", has_begun=False), effects
     decided = TurnOutcome(turns.turn, "abandoned" if turns.is_replaced else "cancelled", "cancelled", end=turns.end)
     after = _to(left, "tree gone in a turn" if is_gone else "tree left in a turn", outcome=decided)
     return after, (Finish(),)

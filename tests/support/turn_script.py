@@ -135,8 +135,11 @@ class ScriptedDriver:
         return self.standing
 
     async def follow(self, session: SessionId, report: Report) -> None:
-        if not self.reports[session]:
-            self.reports[session].append(report)
+        known = self.reports[session][-1:]
+        if not known or known[0].args != report.args:  # type: ignore[attr-defined]
+            self.reports[session].append(report)  # of a process that it did not start itself
+        if self.fail["follow"]:
+            raise self.fail["follow"].pop(0)
 
     async def begin(self, session: SessionId, turn: TurnId, spec: TurnSpec, *, is_new: bool) -> None:
         await self._asked(f"begin {turn}", "begin")

@@ -12,7 +12,7 @@ from coordinate_agents.sessions.client import SessionHosts
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import AcpRules, InputRules, Launch, SessionId, TurnLimits
 from coordinate_agents.sessions.turns.coordinator import TurnCoordinator
-from coordinate_agents.sessions.turns.hosts import load_record
+from coordinate_agents.sessions.turns.folder_records import load_record
 from coordinate_agents.sessions.turns.model import Answer, RequestId, TurnCompleted, TurnId, TurnSpec
 
 pytestmark = pytest.mark.anyio
@@ -83,12 +83,10 @@ async def test_an_end_that_nobody_saw_is_found_by_who_takes_the_turn_over(hosts:
         async with turns_of(hosts) as turns:
             with pytest.raises(SessionError) as unknown:
                 await turns.take_over(SessionId("nobody"), T1, TurnSpec())
-    assert unknown.value.code == "SESSION_STATE_CONFLICT"
+    assert unknown.value.code == "SESSION_NOT_FOUND"
 
 
-async def test_a_verb_interrupts_and_answers_without_writing_the_record(
-    hosts: SessionHosts, root: Path
-) -> None:
+async def test_a_verb_interrupts_and_answers_without_writing_the_record(hosts: SessionHosts, root: Path) -> None:
     asks = "trap 'echo interrupted; exit 0' INT; echo 'Continue? [y/n]'; read -r line; echo got:$line; sleep 600 & wait"
     with anyio.fail_after(60):
         async with turns_of(hosts) as turns:

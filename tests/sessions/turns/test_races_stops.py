@@ -141,6 +141,27 @@ async def test_a_close_that_fails_keeps_turns_out_and_can_be_tried_again() -> No
         assert await script.turns.dispose_session(S) == ()
 
 
+async def test_a_session_that_never_had_a_turn_is_closed_without_a_record() -> None:
+    async with scripted() as script:
+        assert await script.turns.dispose_session(S) == ()
+        await script.settle()
+        assert (script.driver.calls, script.records.written, script.told()) == (["close"], [], [])
+
+
+async def test_a_session_that_cannot_be_heard_any_more_releases_who_waits_for_it() -> None:
+    async with scripted() as script:
+        script.driver.fail["follow"] = [OSError("too many open files")]
+        await script.turns.start_turn(S, SPEC)
+        with pytest.raises(OSError, match="too many"):
+            await script.turns.wait_for_turn(S, T1)
+        # It is looked at anew by who takes it over.
+        script.driver.standing = Standing(Connection(stays=True))
+        await script.turns.take_over(S, T1, SPEC)
+        await script.settle()
+        script.driver.say(TurnCompleted(T1, "end_turn"))
+        assert (await script.turns.wait_for_turn(S, T1)).kind == "completed"
+
+
 async def test_30_whoever_waits_during_a_shutdown_is_released_with_an_error() -> None:
     released: list[str] = []
     async with anyio.create_task_group() as group:
