@@ -22,6 +22,8 @@ def status(data: Mapping[str, Any]) -> list[str]:
     if "changed" in data:
         return _brief(data)
     lines = [*_headline(graph)]
+    if data.get("about"):
+        return [*lines, *_about(data)]
     if data.get("attention"):
         lines += ["", *attention(data["attention"])]
     if data.get("subtasks"):
@@ -31,6 +33,21 @@ def status(data: Mapping[str, Any]) -> list[str]:
     lines += _integration(data.get("integration"))
     lines += _idle_sessions(graph["id"], data.get("subtasks") or ())
     lines += following(data)
+    return lines
+
+
+def _about(data: Mapping[str, Any]) -> list[str]:
+    """After an act on some subtasks: these alone; of what else needs a person only how much it is."""
+    names = data["about"]
+    own = [item for item in data["attention"] if item["subtask"] in names]
+    lines = ["", *attention(own)] if own else []
+    lines += ["", *_subtasks([each for each in data["subtasks"] if each["id"] in names]), "", _counts(data["frontier"])]
+    others = len(data["attention"]) - len(own)
+    if others:
+        lines.append(f"{counted(others, 'more matter')} for a person: {PROGRAM} graph-status {data['graph']['id']}")
+    lines += following(data)
+    if not any(PROGRAM in line for line in data["advice"]):
+        lines += following({**data, "advice": None})[1:]
     return lines
 
 

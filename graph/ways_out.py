@@ -81,7 +81,7 @@ def ways_of_question(graph: str, subtask: str, question: Mapping[str, Any] | Non
         if not question["options"] and question["kind"] != "login":
             found.append(Way("to answer with words", f"{answer} --text TEXT"))
     found.append(Way("to sit at its terminal; C-] leaves it", f"{PROGRAM} session-attach {graph}/{subtask}"))
-    if question is None or question["kind"] == "other":
+    if question is None:
         found.append(Way("to tell it to go on", f"{PROGRAM} graph-tell {graph} {subtask} TEXT"))
     return (*found, Way("to stop it", f"{PROGRAM} graph-stop {graph} {subtask}"))
 

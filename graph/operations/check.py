@@ -4,7 +4,8 @@ From FAILED and STOPPED (after a hand fix, for a flaky test), idle with a kept w
 """
 
 import time
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from coordinate_agents.graph import machine
 from coordinate_agents.graph.acts.check import begin_check
@@ -21,6 +22,7 @@ from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.operations.watching import Watch
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import holder
+from coordinate_agents.graph.text import sentence
 from coordinate_agents.worktrees.values import value_class
 
 PROGRAM: Final = "coordinate-agents"
@@ -51,12 +53,23 @@ def check(
 
     told = by_driver_or_alone(runtime, row.id, "check", asked, begin_check, verb=verb, wait_s=_CHECK_WAIT_S)
     if told.get("note"):
-        return Result({**status_of(runtime, row.id), "check": dict(told), "advice": [f"{told['note']}."]})
+        advice = [sentence(told["note"])]
+        return Result({**status_of(runtime, row.id), "check": dict(told), "about": [subtask], "advice": advice})
     _until_judged(runtime, row.id, SubtaskId(subtask), verb)
     data = status_of(runtime, row.id)
-    state = next(each["state"] for each in data["subtasks"] if each["id"] == subtask)
+    judged = next(each for each in data["subtasks"] if each["id"] == subtask)
+    told = {"check": {"subtask": subtask}, "about": [subtask], "advice": [_verdict(judged)]}
     codes = {"SUCCEEDED": EXIT_DONE, "RUNNING": EXIT_INTERRUPTED}
-    return Result({**data, "check": {"subtask": subtask}}, codes.get(state, EXIT_NOT_SUCCEEDED))
+    return Result({**data, **told}, codes.get(judged["state"], EXIT_NOT_SUCCEEDED))
+
+
+def _verdict(judged: Mapping[str, Any]) -> str:
+    subtask, failure = judged["id"], judged["failure"]
+    if judged["state"] == "SUCCEEDED":
+        return f"{subtask} is verified: {judged['verifiedCommit'][:12]}."
+    if judged["state"] == "RUNNING":
+        return f"{subtask} is not judged yet; the verification was interrupted."
+    return f"{subtask} is refused: {failure['message'] if failure else judged['reason']}"
 
 
 def _until_judged(runtime: Runtime, graph: str, subtask: SubtaskId, verb: str) -> None:

@@ -9,6 +9,7 @@ from coordinate_agents.graph.operations.loading import pick_subtask, require_nam
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.text import sentence
 from coordinate_agents.worktrees.values import value_class
 
 # A verification that runs is cut short first, with the check that it is at.
@@ -27,6 +28,6 @@ def execute(runtime: Runtime, request: Request) -> Result:
     asked = {"subtask": require_named(row, name)}
 
     told = by_driver_or_alone(runtime, row.id, "graph-hold", asked, hold, verb="graph-hold", wait_s=_HOLD_WAIT_S)
-    words = f"{told['note']}." if told["note"] else "Held: nothing starts, types or verifies there."
+    words = sentence(told["note"]) if told["note"] else "Held: nothing starts, types or verifies there."
     advice = [words, f"Next: coordinate-agents graph-release {row.id} {asked['subtask']}"]
-    return Result({**status_of(runtime, row.id), "hold": dict(told), "advice": advice})
+    return Result({**status_of(runtime, row.id), "hold": dict(told), "about": [asked["subtask"]], "advice": advice})

@@ -6,6 +6,7 @@ from coordinate_agents.graph.operations.loading import pick_subtask, require_nam
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.text import sentence
 from coordinate_agents.worktrees.values import value_class
 
 
@@ -21,6 +22,10 @@ def execute(runtime: Runtime, request: Request) -> Result:
     asked = {"subtask": require_named(row, name)}
 
     told = by_driver_or_alone(runtime, row.id, "graph-release", asked, release, verb="graph-release")
-    words = f"{told['note']}." if told["note"] else "Released: what stood still goes on when somebody drives."
-    advice = [words, f"Next: coordinate-agents graph-run {row.id}"]
-    return Result({**status_of(runtime, row.id), "hold": dict(told), "advice": advice})
+    data = status_of(runtime, row.id)
+    is_driven = data["graph"]["driver"] is not None
+    goes_on = "Released: what stood still goes on." if is_driven else "Released: it goes on when somebody drives."
+    advice = [sentence(told["note"]) if told["note"] else goes_on]
+    if not is_driven:
+        advice.append(f"Next: coordinate-agents graph-run {row.id}")
+    return Result({**data, "hold": dict(told), "about": [asked["subtask"]], "advice": advice})

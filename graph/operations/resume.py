@@ -61,10 +61,12 @@ def execute(runtime: Runtime, request: Request) -> Result:
         snapshot, ending = drive_graph(runtime, row.id, DriveRequest(DriveOptions()))
         data = {**status_of(runtime, row.id), "ending": ending, "resume": dict(told)}
         return Result(data, exit_code_of(snapshot, ending, integrate=False))
-    return Result({**status_of(runtime, row.id), "resume": dict(told), "advice": _words(row.id, told)})
+    data = status_of(runtime, row.id)
+    advice = _words(row.id, told, is_driven=data["graph"]["driver"] is not None)
+    return Result({**data, "resume": dict(told), "about": [*told["reset"], *told["adopted"]], "advice": advice})
 
 
-def _words(graph: str, told: Mapping[str, Any]) -> list[str]:
+def _words(graph: str, told: Mapping[str, Any], *, is_driven: bool) -> list[str]:
     lines = [f"{note[0].upper()}{note[1:]}." for note in told["notes"]]
     if told["accepted"]:
         lines.append("The shared git state is accepted as it is now.")
@@ -75,5 +77,6 @@ def _words(graph: str, told: Mapping[str, Any]) -> list[str]:
     if told["adopted"]:
         lines.append(f"Goes on in its Session: {listed(told['adopted'], first=8)}.")
     if told["reset"] or told["adopted"]:
-        lines.append(f"Next: coordinate-agents graph-run {graph}")
+        goes_on = "The driver goes on with it." if is_driven else f"Next: coordinate-agents graph-run {graph}"
+        lines.append(goes_on)
     return lines

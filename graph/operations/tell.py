@@ -35,4 +35,4 @@ def execute(runtime: Runtime, request: Request) -> Result:
     told = by_driver_or_alone(runtime, row.id, "tell", asked, tell, verb="graph-tell", wait_s=_TELL_WAIT_S)
     when = "Typed into its terminal" if told["told"] == "now" else "Queued"
     advice = [f"{when}; {told['reason']}." if told["reason"] else f"{when}."]
-    return Result({**status_of(runtime, row.id), **told, "advice": advice})
+    return Result({**status_of(runtime, row.id), **told, "about": [subtask], "advice": advice})
