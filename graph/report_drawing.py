@@ -5,6 +5,7 @@ is too high goes on in a column beside it.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -30,6 +31,7 @@ _AXIS_HEIGHT: Final = 24
 _MIN_BAR: Final = 1.5
 _TICKS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
 _MAX_TICKS: Final = 9
+_NUMBERS: Final = re.compile(r"([0-9]+)")
 
 
 @value_class
@@ -167,15 +169,30 @@ def _layers(needed: Mapping[str, Sequence[str]]) -> list[list[str]]:
 def _columns(
     layers: Sequence[list[str]], needed: Mapping[str, Sequence[str]], most: int
 ) -> list[tuple[bool, list[str]]]:
-    """The columns from left to right, each with whether it begins a layer. In it each stands near what it needs."""
-    rank: dict[str, float] = {}
+    """The columns from left to right, each with whether it begins a layer."""
     columns = []
-    for layer in layers:
-        ordered = sorted(layer, key=lambda each: (_mean([rank[one] for one in needed[each]]), each))
-        rank.update((each, number / max(1, len(ordered))) for number, each in enumerate(ordered))
-        for first in range(0, len(ordered), most):
-            columns.append((first == 0, ordered[first : first + most]))
+    for layer in _ordered(layers, needed):
+        for first in range(0, len(layer), most):
+            columns.append((first == 0, layer[first : first + most]))
     return columns
+
+
+def _ordered(layers: Sequence[list[str]], needed: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Each layer so that a subtask stands near what it needs, and that near what needs it: fewer lines cross."""
+    following = order.dependents(needed)
+    rank: dict[str, float] = {}
+    found = [sorted(layer, key=_natural) for layer in layers]
+    for near in (needed, following, needed):
+        for layer in found if near is needed else reversed(found):
+            beside = {each: _mean([rank[one] for one in near[each] if one in rank]) for each in layer}
+            layer.sort(key=beside.__getitem__)
+            rank.update((each, number / len(layer)) for number, each in enumerate(layer))
+    return found
+
+
+def _natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """t9 before t10."""
+    return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in _NUMBERS.split(name))
 
 
 def _mean(numbers: Sequence[float]) -> float:
