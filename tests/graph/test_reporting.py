@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -11,6 +12,7 @@ from typing import Final
 import pytest
 from logs import BASE, hostile_report, report_on, rows_of
 
+from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import (
     DriveStarted,
     Event,
@@ -247,6 +249,16 @@ def test_hostile_texts_act_in_no_way_in_markdown() -> None:
     assert fence == ""
     table = [line for line in lines if line.startswith("| `")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} <= {10, 7, 4}
+
+
+def test_without_the_extra_html_is_refused_and_markdown_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)  # as where it is not installed
+    found = hostile_report()
+    with pytest.raises(GraphError) as refused:
+        html(found)
+    assert refused.value.code == "UNSUPPORTED_CAPABILITY"
+    assert refused.value.next == "pip install 'coordinate-agents[report]', or --format markdown"
+    assert list(markdown(found))
 
 
 def test_the_same_log_gives_the_same_page() -> None:

@@ -263,3 +263,24 @@ def test_the_log_of_a_failed_check_is_shown_from_its_end(ran: World, tmp_path: P
     assert "  | the last words" in shown
     assert "  | 1" not in shown
     assert len(shown) < 120
+
+
+def test_a_report_is_written_whole_never_through_a_link_and_is_the_same_each_time(ran: World) -> None:
+    folder = ran.place / "out"
+    folder.mkdir()
+    victim = ran.place / "victim"
+    victim.write_text("precious\n")
+    (folder / "report.html").symlink_to(victim)
+    first = ran.run("report", "shop", "--output", folder / "report.html")
+    assert (first.code, first.out.split(" (")[0]) == (0, f"wrote {folder / 'report.html'}"), str(first)
+    page = (folder / "report.html").read_text()
+    assert victim.read_text() == "precious\n"
+    assert "coordinate-agents graph-resume shop pages --run" in page
+    assert str(ran.place) not in page
+    assert ran.run("report", "shop").out.splitlines() == page.splitlines()
+    data = ran.run("report", "shop", "--output", folder / "report.md", "--json").data
+    assert (data["format"], data["file"]) == ("markdown", str(folder / "report.md"))
+    assert (folder / "report.md").read_text().startswith("# A shop\n\nGraph `shop` is **FAILED**")
+    assert sorted(each.name for each in folder.iterdir()) == ["report.html", "report.md"]
+    refused = ran.run("report", "shop", "--output", ran.place / "missing" / "report.html")
+    assert (refused.code, refused.err.split(":")[0]) == (2, "INVALID_USAGE")
