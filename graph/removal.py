@@ -121,12 +121,12 @@ def refused_item(graph: str, subtask: SubtaskId, worktree: Worktree, refused: Re
 def discard_preview(graph: str, subtask: SubtaskId, worktree: Worktree, contents: Contents) -> Item:
     """The first step of a discard: what is there, and the token that names it."""
     held = (*contents.unsaved, *contents.extra)
-    why = contents.refusal.message if contents.refusal is not None else "nothing that is not committed"
+    why = contents.refusal.message if contents.refusal is not None else "everything in it is committed"
     return Item(
         subtask,
         "kept",
         "confirm",
-        f"it would be set aside as a commit, then removed; it holds {why}",
+        f"it would be set aside as a commit, then removed; {why}",
         f"{PROGRAM} graph-cleanup {graph} --discard {subtask} --confirm {contents.fingerprint}",
         worktree.path,
         worktree.branch,
