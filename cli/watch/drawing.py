@@ -234,7 +234,8 @@ def _detail(view: View, width: int, room: int) -> list[Text]:
 
 
 def _facts(subtask: Mapping[str, Any]) -> Text:
-    parts = [f"agent {subtask['agent']}", f"try {subtask['attempt']}" if subtask["attempt"] else "never started"]
+    parts = [f"agent {subtask['agent']}"] if subtask["agent"] else []
+    parts.append(f"try {subtask['attempt']}" if subtask["attempt"] else "never started")
     if subtask["dependsOn"]:
         parts.append(f"after {', '.join(subtask['dependsOn'][:6])}{' …' if len(subtask['dependsOn']) > 6 else ''}")
     evidence = subtask["evidence"]
