@@ -27,6 +27,8 @@ def sessions(data: Mapping[str, Any]) -> list[str]:
 def status(data: Mapping[str, Any]) -> list[str]:
     """The Session's facts, its subtask with what was verified of it, its question and its last line."""
     lines = list(_facts(data["session"]))
+    if not data["session"].get("conversation"):  # which says it itself
+        lines += _turn(data.get("turn"))
     lines += _subtask(data.get("subtask"))
     if data.get("survivors"):
         lines.append(f"survivors: {cell(', '.join(data['survivors']))}")
@@ -128,6 +130,14 @@ def _conversation(found: Mapping[str, Any] | None) -> Iterator[str]:
     if found["turn"]:
         how = found["turn"]["stopReason"] or found["turn"]["state"]
         yield f"  turn      {cell(found['turn']['id'])}: {cell(how)}"
+
+
+def _turn(turn: Mapping[str, Any] | None) -> Iterator[str]:
+    if turn is None:
+        return
+    how = turn["outcome"] or turn["state"]
+    why = turn["message"] or turn["stopReason"]
+    yield f"  turn      {cell(turn['id'])}: {how}{f' ({cell(why)})' if why else ''}"
 
 
 def _subtask(subtask: Mapping[str, Any] | None) -> Iterator[str]:

@@ -35,6 +35,7 @@ from coordinate_agents.sessions.turns.model import (
     RequestId,
     TurnId,
     TurnOutcome,
+    TurnRecord,
     TurnSpec,
     TurnsView,
 )
@@ -416,6 +417,10 @@ class Sessions(Protocol):
         ...
 
     async def look(self, session_id: SessionId) -> SessionFacts: ...
+
+    async def turn_record(self, session_id: SessionId) -> TurnRecord | None:
+        """What was last written of its turns; None when it never had one."""
+        ...
 
     async def question(self, session_id: SessionId) -> Question | None:
         """What the child asks now; None when it asks nothing, or has ended."""

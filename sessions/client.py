@@ -36,6 +36,8 @@ from coordinate_agents.sessions.model import (
     SessionRecord,
 )
 from coordinate_agents.sessions.speaking import Speaking
+from coordinate_agents.sessions.turns.folder_records import load_record
+from coordinate_agents.sessions.turns.model import TurnRecord
 
 if TYPE_CHECKING:
     from coordinate_agents.sessions.turns.coordinator import TurnCoordinator
@@ -187,6 +189,10 @@ class SessionHosts(Speaking):
         """What its host recorded last; None when there is no record, or it is somebody else's."""
         seen = self._see(session_id)
         return None if seen.custody in ("absent", "foreign") else seen.record
+
+    async def turn_record(self, session_id: SessionId) -> TurnRecord | None:
+        """See the port."""
+        return None if self._see(session_id).custody == "absent" else load_record(self._path(session_id))
 
     async def record_change(self, session_id: SessionId, known: SessionRecord | None) -> SessionRecord | None:
         """The record once question, turn or conversation are others than in `known`. Never returns after the end."""

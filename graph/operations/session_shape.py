@@ -10,6 +10,7 @@ from typing import Any
 from coordinate_agents.graph.operations.session_target import Subtask, Target
 from coordinate_agents.graph.view import evidence_json, failure_json, iso
 from coordinate_agents.sessions.model import Question, SessionFacts, SessionRecord
+from coordinate_agents.sessions.turns.model import TurnRecord
 
 
 def session_json(target: Target) -> dict[str, Any]:
@@ -65,6 +66,22 @@ def _conversation(record: SessionRecord) -> dict[str, Any] | None:
         "notResumed": found.reason or None,
         "error": found.error or None,
         "turn": None if turn is None else {"id": turn.id, "state": turn.state, "stopReason": turn.stop_reason or None},
+    }
+
+
+def turn_json(turn: TurnRecord | None) -> dict[str, Any] | None:
+    """The present or last turn as it was last written; None for a Session that never had one."""
+    if turn is None or turn.turn is None:
+        return None
+    return {
+        "id": turn.turn,
+        "number": turn.generation,
+        "state": turn.state,
+        "outcome": turn.outcome,
+        "stopReason": turn.stop_reason or None,
+        "code": turn.code or None,
+        "message": turn.message or None,
+        "externalSession": turn.external_sessions[-1] if turn.external_sessions else None,
     }
 
 

@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import anyio
 
-from coordinate_agents.graph.operations.session_shape import session_json, subtask_json
-from coordinate_agents.graph.operations.session_target import find
+from coordinate_agents.graph.operations.session_shape import session_json, subtask_json, turn_json
+from coordinate_agents.graph.operations.session_target import Target, find
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.sessions.turns.model import TurnRecord
 
 
 class Request(NamedTuple):
@@ -15,13 +16,20 @@ class Request(NamedTuple):
 
 
 def execute(runtime: Runtime, request: Request) -> Result:
-    """`subtask` with its verified evidence, null for a Session of no graph. Raises: SESSION_NOT_FOUND."""
-    target = anyio.run(find, runtime, request.session)
+    """`turn`: the present or last one, null for a Session that had none. `subtask` with its verified evidence, null for
+    a Session of no graph. Raises: SESSION_NOT_FOUND."""
+    target, turn = anyio.run(_look, runtime, request.session)
     return Result(
         {
             "session": session_json(target),
+            "turn": turn_json(turn),
             "lastLine": target.facts.last_line,
             "survivors": list(target.facts.survivors),
             "subtask": subtask_json(target.subtask),
         }
     )
+
+
+async def _look(runtime: Runtime, word: str) -> tuple[Target, TurnRecord | None]:
+    target = await find(runtime, word)
+    return target, await runtime.sessions.turn_record(target.id)

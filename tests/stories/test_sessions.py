@@ -116,6 +116,7 @@ def test_a_running_subtask_s_session_is_known_by_both_names(talking: World) -> N
     assert (session["taskId"], session["subtaskId"], session["agent"]) == ("plan", "a", "talks")
     assert (session["state"], session["cwd"]) == ("busy", status["worktree"])
     assert by_name["subtask"]["worktree"] == status["worktree"]
+    assert (by_name["turn"]["id"], by_name["turn"]["outcome"]) == ("t0", None)
     assert status["session"]["id"] == session["id"]
     assert (status["session"]["taskId"], status["session"]["subtaskId"]) == ("plan", "a")
     inspected = talking.run("inspect", "plan", "a", "--json").data
