@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any
 
+import pytest
 from mcp_client import PREFIX, McpClient
 from world import Done, World
 
@@ -26,6 +27,8 @@ def _compare(done: Done, result: dict[str, Any]) -> None:
     assert result["isError"] is not found["ok"]
 
 
+# Every verb twice, each a process: half a minute of work, and more than one limit where others work beside it.
+@pytest.mark.timeout(480)
 def test_every_verb_answers_over_mcp_what_it_answers_on_the_command_line(world: World) -> None:
     plan = world.graph(PLAN)
     bad = world.graph(BAD, "bad.yaml")
