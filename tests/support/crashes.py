@@ -190,7 +190,7 @@ def _hidden(state: Path) -> Iterator[str]:
     """Everything below the state folder whose name is not one of the known, finished things."""
     known = re.compile(
         r"state\.(db|id|lock)|git\.lock|leases/[^/]+\.lock|worktrees/plan/[^/]+\.(json|lock)|blobs/../[0-9a-f]{64}"
-        r"|sessions/[^/]+/(host\.err|output\.log|token|record\.json|alive|prompt\.md)"
+        r"|sessions/[^/]+/(host\.err|output\.log|token|record\.json|turns\.json|alive|prompt\.md)"
         r"|judge/(config|HEAD|frozen\.json|frozen/.*|objects/.*)"
     )
     for path in state.rglob("*"):
