@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,9 @@ from coordinate_agents.worktrees.values import value_class
 
 # Half of it for a polite end; a driver in order needs well under a second to leave.
 _TAKE_OVER_S: Final = 20.0
+# A driver loads, opens the repository and takes the lease in half a second; a loaded machine needs longer.
+_DETACHED_S: Final = 15.0
+_LOOK_EVERY_S: Final = 0.02
 _DOCUMENT_SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
@@ -133,7 +137,8 @@ def _detached(runtime: Runtime, row: GraphRow, request: Request) -> Result:
     current = holder(runtime.state_dir, row.id)
     if current is None:
         once = [("--retry-failed", request.retry_failed), ("--stop-on-exit", request.stop_on_exit)]
-        start_detached(runtime, row.id, request, [name for name, wanted in once if wanted])
+        driver = start_detached(runtime, row.id, request, [name for name, wanted in once if wanted])
+        _await_driver(runtime, row.id, driver)
     else:
         raise GraphError(
             "LEASE_HELD",
@@ -146,6 +151,13 @@ def _detached(runtime: Runtime, row: GraphRow, request: Request) -> Result:
     return Result(data)
 
 
+def _await_driver(runtime: Runtime, graph: str, driver: subprocess.Popen[bytes]) -> None:
+    """Return when it drives, or has ended: until then a graph-stop would find nobody to tell, and stop nothing."""
+    bound = time.monotonic() + _DETACHED_S
+    while holder(runtime.state_dir, graph) is None and driver.poll() is None and time.monotonic() < bound:
+        time.sleep(_LOOK_EVERY_S)
+
+
 def start_detached(
     runtime: Runtime,
     graph: str,
@@ -153,7 +165,7 @@ def start_detached(
     more: Sequence[str] = (),
     *,
     environment: Mapping[str, str] | None = None,
-) -> None:
+) -> "subprocess.Popen[bytes]":
     """A driver in a session of its own, with its output in a private file; it takes the lease itself.
 
     `more`: options that a driver that only takes over is not given; what was to be done once was done.
@@ -176,7 +188,7 @@ def start_detached(
     log_path = runtime.state_dir / f"driver-{graph}.log"
     descriptor = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with contextlib.closing(os.fdopen(descriptor, "wb")) as log:
-        subprocess.Popen(
+        return subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -37,6 +37,7 @@ def _forgotten_agent(world: World) -> tuple[psutil.Process, psutil.Process, Path
     agent = psutil.Process(world.wait_for_start("a"))
     host = agent.parent()
     assert host is not None
+    until(lambda: _item(world)["phase"] == "working" or None, "its start is recorded")
     run.kill()
     run.wait(30)
     folder = world.root / ".git" / "coordinate-agents" / "sessions" / "plan.a.a1"

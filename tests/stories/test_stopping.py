@@ -52,3 +52,15 @@ def test_a_stop_that_a_stopped_driver_cannot_carry_out_is_said_and_done_when_it_
     assert run.wait(60) == 4, world.said()
     assert _states(world) == {"a": "STOPPED"}
     world.assert_nothing_left("plan")
+
+
+def test_a_stop_right_after_a_detached_start_finds_its_driver(world: World) -> None:
+    """The driver held no lease yet, the stop found nobody to tell, and then the agents started."""
+    world.hold("a")
+    started = world.run("graph-run", world.graph("subtasks: [{id: a, spec: x}]\n"), "--detach")
+    assert started.code == 0, str(started)
+    done = world.run("graph-stop", "plan", "--json")
+    assert (done.code, done.data["stop"]["outcome"]) == (0, "accepted"), str(done)
+    until(lambda: world.processes() == [] or None, "everything ends")
+    assert world.status("plan")["subtasks"][0]["state"] in ("READY", "STOPPED")
+    world.assert_nothing_left("plan")
