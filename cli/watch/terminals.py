@@ -58,8 +58,11 @@ class Terminals:
             self.last[name] = facts.last_line
             spent = await self._draw(name, facts) if name == self._selected else 0.0
             self._changed()
-            if facts.liveness in ("ended", "lost", "absent"):
+            if facts.liveness in ("ended", "lost"):
                 return
+            if facts.liveness == "absent":  # meant to start, and not there yet
+                await asyncio.sleep(PAUSE_S)
+                continue
             await self._more(name, facts)
             await asyncio.sleep(max(PAUSE_S, spent * _SHARE))
 

@@ -85,6 +85,7 @@ def test_a_look_is_answered_while_a_wait_and_a_close_are_under_way(world: World,
     agent.chmod(0o755)
     world.configure({"one": (world.agent("exec sleep 60"),), "stays": (agent,)})
     client.data("graph_run", document=PLAN)
+    until(lambda: world.status("plan")["subtasks"][0]["phase"] == "working" or None, "its agent works")
     session = client.data("session_open", agent="stays")["session"]["id"]
     close = client.send(
         "tools/call",
@@ -101,7 +102,8 @@ def test_a_look_is_answered_while_a_wait_and_a_close_are_under_way(world: World,
         assert client.data("graph_status", taskId="plan")["graph"]["id"] == "plan"
     assert not client.has_answered(wait)
     assert not client.has_answered(close)
-    assert client.data("graph_stop", taskId="plan")["graph"]["state"] == "STOPPED"
+    stopped = client.data("graph_stop", taskId="plan")
+    assert stopped["graph"]["state"] == "STOPPED", stopped
     assert client.result(wait)["structuredContent"]["exitCode"] == 4
     assert client.result(close)["structuredContent"]["data"]["survivors"] == []
     told = [each["params"] for each in client.told if each["method"] == "notifications/progress"]
