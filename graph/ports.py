@@ -20,6 +20,7 @@ from coordinate_agents.sessions.model import (
     Output,
     OutputForm,
     Question,
+    ReadLimits,
     ResolvedAgent,
     SessionEnd,
     SessionFacts,
@@ -454,14 +455,7 @@ class Sessions(Protocol):
         ...
 
     async def look_and_read(
-        self,
-        session_id: SessionId,
-        *,
-        cursor: int | None = None,
-        max_bytes: int = 65536,
-        max_lines: int | None = None,
-        wait_ms: int = 0,
-        form: OutputForm = "plain",
+        self, session_id: SessionId, limits: ReadLimits, *, wait_ms: int = 0
     ) -> tuple[SessionFacts, Output | None]:
         """`look` and `read` at once; no output only where the Session is absent."""
         ...

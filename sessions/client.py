@@ -28,8 +28,8 @@ from coordinate_agents.sessions.forking import ForkedHost, ForkServer, HostProce
 from coordinate_agents.sessions.model import (
     Launch,
     Output,
-    OutputForm,
     Question,
+    ReadLimits,
     SessionEnd,
     SessionFacts,
     SessionId,
@@ -123,17 +123,9 @@ class SessionHosts(Speaking):
                 return SessionFacts("absent")
 
     async def look_and_read(
-        self,
-        session_id: SessionId,
-        *,
-        cursor: int | None = None,
-        max_bytes: int = 65536,
-        max_lines: int | None = None,
-        wait_ms: int = 0,
-        form: OutputForm = "plain",
+        self, session_id: SessionId, limits: ReadLimits, *, wait_ms: int = 0
     ) -> tuple[SessionFacts, Output | None]:
         """`look` and `read` over one connection; no output only where the Session is absent. Raises as `read`."""
-        limits = {"cursor": cursor, "max_bytes": max_bytes, "max_lines": max_lines, "form": form}
         wait_ms = min(max(wait_ms, 0), MAX_WAIT_MS)
         seen = self._see(session_id)
         if seen.custody == "held" and seen.record is not None and seen.record.socket is not None:
@@ -145,12 +137,14 @@ class SessionHosts(Speaking):
                         looked = await host.ask("look")
                     found = await host.ask("read", wait_ms=wait_ms, **limits)
             if looked is not None and found is not None:
-                return _live(seen.record, looked), exchange.output_of(exchange.result_of(found), form)
+                return _live(seen.record, looked), exchange.output_of(exchange.result_of(found), limits["form"])
         # It has ended, or its host is silent: each says so in its own way.
         facts = await self.look(session_id)
         if facts.liveness == "absent":
             return facts, None
-        return facts, exchange.output_of(await self._output(session_id, limits, wait_ms), form)
+        if facts.liveness == "unreachable" and self._see(session_id).custody == "held":
+            raise self._silent(session_id)  # a read would ask it for as long again
+        return facts, await self.read(session_id, wait_ms=wait_ms, **limits)
 
     async def _see_settled(self, session_id: SessionId) -> custodian.Seen:
         """Bounded: one that is being started is waited for, since its starter may have died and its host end, too."""

@@ -8,7 +8,7 @@ teardown (kind "command").
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NewType
+from typing import Literal, NewType, TypedDict
 
 SessionId = NewType("SessionId", str)
 
@@ -33,6 +33,16 @@ Delivered = Literal["true", "false", "unknown"]
 
 # plain: control sequences removed; raw: kept.
 OutputForm = Literal["plain", "raw"]
+
+
+class ReadLimits(TypedDict):
+    """What one read gives: from the cursor on, or without one the last `max_bytes`."""
+
+    cursor: int | None
+    max_bytes: int
+    max_lines: int | None
+    form: OutputForm
+
 
 # Why the child ended. exit: by itself; timeout/idle/input: a deadline of the host; close: somebody asked; unused: no
 # turn began for as long as a Session may be idle; protocol: the conversation with it came to no good.

@@ -5,7 +5,7 @@ What was dropped meanwhile is counted, never skipped silently.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 import anyio
 
@@ -14,7 +14,7 @@ from coordinate_agents.graph.operations.session_shape import session_json
 from coordinate_agents.graph.operations.session_target import Target, find, target_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
-from coordinate_agents.sessions.model import Output, OutputForm, SessionId
+from coordinate_agents.sessions.model import Output, ReadLimits, SessionId
 from coordinate_agents.worktrees.values import value_class
 
 DEFAULT_BYTES: Final = 65536
@@ -68,7 +68,7 @@ async def _find_and_read(runtime: Runtime, request: Request) -> tuple[Target, Ou
         target = await find(runtime, request.session)
         return target, await _read(runtime, target, request, request.cursor, wait_ms)
     facts, output = await runtime.sessions.look_and_read(
-        SessionId(request.session), wait_ms=wait_ms, **_limits(request, request.cursor)
+        SessionId(request.session), _limits(request, request.cursor), wait_ms=wait_ms
     )
     target = target_of(runtime, request.session, facts)
     assert output is not None  # it is not absent
@@ -79,14 +79,7 @@ async def _read(runtime: Runtime, target: Target, request: Request, cursor: int 
     return await runtime.sessions.read(target.id, wait_ms=wait_ms, **_limits(request, cursor))
 
 
-class _Limits(TypedDict):
-    cursor: int | None
-    max_bytes: int
-    max_lines: int | None
-    form: OutputForm
-
-
-def _limits(request: Request, cursor: int | None) -> _Limits:
+def _limits(request: Request, cursor: int | None) -> ReadLimits:
     return {
         "cursor": cursor,
         "max_bytes": request.max_bytes or DEFAULT_BYTES,
