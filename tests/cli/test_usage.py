@@ -183,11 +183,13 @@ def test_a_bug_in_text_shows_where_the_traceback_is_and_not_the_traceback() -> N
     assert lines[2].startswith("Next: report it with the traceback in /")
 
 
-def test_a_bug_is_told_even_where_no_file_can_be_written() -> None:
-    nowhere = os.environ | {"XDG_STATE_HOME": "/dev/null/x", "TMPDIR": "/dev/null", "HOME": "/dev/null"}
+def test_a_bug_is_told_even_where_its_folder_cannot_be_made(tmp_path: Path) -> None:
+    nowhere = os.environ | {"XDG_STATE_HOME": "/dev/null/x", "TMPDIR": str(tmp_path), "HOME": "/dev/null"}
     done = subprocess.run([sys.executable, "-c", BROKEN, "json"], capture_output=True, text=True, env=nowhere)
     assert done.returncode == 3
-    assert json.loads(done.stdout)["error"]["code"] == "INTERNAL_ERROR"
+    error = json.loads(done.stdout)["error"]
+    assert error["code"] == "INTERNAL_ERROR"
+    assert Path(error["traceback"]).parent == tmp_path
 
 
 def test_problems_of_a_document_come_one_per_line_with_their_place(world: World) -> None:
