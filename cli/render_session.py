@@ -1,5 +1,6 @@
 """The text of the session verbs. What an agent printed passes `visible` line by line before a person sees it."""
 
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -159,8 +160,12 @@ def _question(session: Mapping[str, Any]) -> Iterator[str]:
         return
     yield f"asks ({question['kind']}, {question['request']}):"
     yield from (f"  {_shown(line)}" for line in question["text"].splitlines())
-    what = "ID" if question.get("options") else "KEYS"
-    yield f"Next: coordinate-agents session-answer {session['id']} --request {question['request']} --option {what}"
+    answer = f"{_PROGRAM} session-answer {session['id']} --request {question['request']}"
+    if question.get("options"):
+        words = [f"option {shlex.quote(each['id'])}" for each in question["options"]]
+    else:
+        words = question["answers"] or ["option KEYS"]
+    yield from (f"Next: {cell(f'{answer} --{word}')}" for word in words)
 
 
 def _output(data: Mapping[str, Any]) -> Iterator[str]:

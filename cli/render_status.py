@@ -82,8 +82,8 @@ def attention(items: Sequence[Mapping[str, Any]]) -> list[str]:
         lines.append(
             cut(f"  {item['kind']}{who}: {cell(joined_lines(item['question'] or 'no reason was given'))}", width())
         )
-        if item["next"]:
-            lines.append(f"    {cell(item['next'])}")
+        commands = [way["command"] for way in item.get("ways") or ()] or [item["next"]]
+        lines += [f"    {cell(command)}" for command in commands if command]
     if len(items) > MAX_ATTENTION:
         lines.append(f"  … and {len(items) - MAX_ATTENTION} more")
     return lines

@@ -313,9 +313,18 @@ class SessionAdopted:
 
 
 @value_class
+class Choice:
+    """One answer that an agent offers; `id` names it to session-answer."""
+
+    id: str
+    name: str
+
+
+@value_class
 class PhaseChanged:
     """A running subtask waits, or goes on. `note`: the question, or what the service said; `kind`: of the question.
 
+    `request` names the question to session-answer where it has `choices`, the least lasting first.
     `can_go_on`: what it waited for came, and it takes the next slot. `retry_at`: when a refused turn is tried again.
     `delivered`: of a typed prompt; "unknown" is recorded before it is typed.
     """
@@ -327,6 +336,8 @@ class PhaseChanged:
     can_go_on: bool = False
     retry_at: float | None = None
     delivered: str = ""
+    request: str = ""
+    choices: tuple[Choice, ...] = ()
 
 
 @value_class

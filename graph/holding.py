@@ -13,6 +13,7 @@ from anyio.abc import TaskGroup
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.events import PhaseChanged
 from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.runs import still_asked
 from coordinate_agents.sessions.model import SessionId
 
 # A terminal is attached this long after it was announced, or not at all.
@@ -64,7 +65,7 @@ class Holds:
         if run.state != "running" or run.phase != "held" or run.is_held:
             return
         if before.phase == "awaiting-input" and not run.can_go_on:
-            context.record(PhaseChanged(subtask, "awaiting-input", before.reason or "", kind=before.question))
+            context.record(still_asked(before))
         else:
             # It gave its slot back; the planner gives it the next one.
             context.record(PhaseChanged(subtask, "held", can_go_on=True))

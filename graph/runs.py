@@ -5,7 +5,7 @@ from dataclasses import field
 from typing import Final, Literal
 
 from coordinate_agents.graph.codec import from_plain, to_plain
-from coordinate_agents.graph.events import BaseConflicted, EvidenceSummary, Failure, TurnEnded
+from coordinate_agents.graph.events import BaseConflicted, Choice, EvidenceSummary, Failure, PhaseChanged, TurnEnded
 from coordinate_agents.graph.evidence import CheckOutcome, Waiver
 from coordinate_agents.graph.model import CommitId, SubtaskId
 from coordinate_agents.graph.states import IntegrationState, Phase, ReviewState, TaskState
@@ -53,7 +53,8 @@ class TaskRun:
     `open_session` is the Session whose process stays open between turns, also after the subtask succeeded; `is_reused`:
     the present turn is a further one of its process. `external_session` is the agent's own conversation,
     `earlier_session` that of the attempt before with the same agent in the same worktree, `delivered`
-    what is known of a typed prompt, `question` the kind of what it asks. `can_go_on`: it has no slot and wants one.
+    what is known of a typed prompt, `question` the kind of what it asks, `request` and `choices` its name and answers
+    where it has any. `can_go_on`: it has no slot and wants one.
     `limited_since`: its service refuses since then, `limits` times in a row; cleared once a turn got through.
     `setup_nonce`: of the worktree in which setup is done.
 
@@ -100,6 +101,8 @@ class TaskRun:
     earlier_session: str | None = None
     delivered: str = ""
     question: str = ""
+    request: str = ""
+    choices: tuple[Choice, ...] = ()
     can_go_on: bool = False
     retry_at: float | None = None
     limited_since: float | None = None
@@ -262,3 +265,10 @@ def summary_to_row(summary: GraphSummary) -> str:
 
 def summary_from_row(row: str) -> GraphSummary:
     return from_plain(GraphSummary, json.loads(row)) if row else GraphSummary()
+
+
+def still_asked(run: TaskRun) -> PhaseChanged:
+    """The subtask waits for a person again, for the answer that it waited for before."""
+    return PhaseChanged(
+        run.id, "awaiting-input", run.reason or "", kind=run.question, request=run.request, choices=run.choices
+    )

@@ -8,6 +8,7 @@ from typing import Final
 
 from coordinate_agents.graph.config import Config
 from coordinate_agents.graph.context import Context
+from coordinate_agents.graph.events import Choice
 from coordinate_agents.graph.ports import Agents
 from coordinate_agents.graph.runs import TaskRun
 from coordinate_agents.sessions.model import Question, ResolvedAgent, SessionEnd, SessionFacts, SessionId
@@ -19,6 +20,9 @@ ENDED: Final = "turn-ended"
 CANCELLED: Final = "cancelled"
 REFUSED: Final = "refused"
 FAILED: Final = "failed"
+# More than any agent offers; what it says is foreign, and the record is kept for good.
+_MAX_CHOICES: Final = 10
+_MAX_NAME: Final = 200
 
 
 def is_spoken(agent: ResolvedAgent | None) -> bool:
@@ -71,6 +75,12 @@ def asked_words(question: Question) -> str:
     options = ", ".join(f"{option.id} ({option.name})" for option in question.options)
     asked = question.text.split("\n", 1)[0]
     return f"{asked} [{options}]"
+
+
+def choices_of(question: Question) -> tuple[Choice, ...]:
+    """The answers that it offers, those for this once first. Empty for what a screen shows."""
+    once = sorted(question.options, key=lambda option: not option.kind.endswith("_once"))
+    return tuple(Choice(option.id, option.name[:_MAX_NAME]) for option in once[:_MAX_CHOICES])
 
 
 def is_over(run: TaskRun, facts: SessionFacts | None) -> bool:

@@ -505,8 +505,12 @@ def _subtask_attention(
     inspect = f"{PROGRAM} graph-inspect {graph} {subtask['id']}"
     since = run.get("phase_since")
     if subtask["phase"] == "awaiting-input":
+        if run.get("can_go_on"):
+            return None  # it was answered, and waits for a slot
         kind = "auth" if run.get("question") == "login" else "input"
-        return _item(subtask["id"], kind, run.get("reason"), since, f"{inspect} --part screen")
+        ways = _answers(f"{graph}/{subtask['id']}", run)
+        following = ways[0]["command"] if ways else f"{inspect} --part screen"
+        return _item(subtask["id"], kind, run.get("reason"), since, following, ways)
     if subtask["phase"] == "throttled":
         return _item(subtask["id"], "quota", run.get("reason"), since, inspect)
     if run.get("conflict") and subtask["state"] == "BLOCKED":
@@ -520,9 +524,34 @@ def _subtask_attention(
     return _item(subtask["id"], _kind(failure), failure["message"], run.get("ended_at"), following)
 
 
+def _answers(session: str, run: Mapping[str, Any]) -> list[dict[str, str]]:
+    """A command for each answer that the agent offers; none for what a screen shows, which has to be looked at."""
+    import shlex
+
+    answer = f"{PROGRAM} session-answer {session} --request {run.get('request')} --option"
+    return [
+        {"when": each["name"], "command": f"{answer} {shlex.quote(each['id'])}"} for each in run.get("choices") or ()
+    ]
+
+
 def _kind(failure: Mapping[str, Any]) -> str:
     return _KIND_OF_CODE.get(failure["code"], "failed")
 
 
-def _item(subtask: str | None, kind: str, question: str | None, since: float | None, following: str) -> dict[str, Any]:
-    return {"subtask": subtask, "kind": kind, "question": question, "since": _time(since), "next": following}
+def _item(
+    subtask: str | None,
+    kind: str,
+    question: str | None,
+    since: float | None,
+    following: str,
+    ways: Sequence[Mapping[str, str]] = (),
+) -> dict[str, Any]:
+    """`ways`: all that can be answered, where that is known; `next` is then the first of them."""
+    return {
+        "subtask": subtask,
+        "kind": kind,
+        "question": question,
+        "since": _time(since),
+        "next": following,
+        "ways": list(ways),
+    }

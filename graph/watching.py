@@ -8,6 +8,7 @@ changes the worktree while it is verified.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
 import anyio
@@ -20,7 +21,7 @@ from coordinate_agents.graph.events import PhaseChanged
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.pace import PACE
 from coordinate_agents.graph.planner import WITHOUT_SLOT
-from coordinate_agents.graph.speaking import asked_words, cause_of_outcome
+from coordinate_agents.graph.speaking import asked_words, cause_of_outcome, choices_of
 from coordinate_agents.graph.states import Phase
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import Question, ResolvedAgent, SessionEnd, SessionId, TurnFacts, TurnLimits
@@ -193,9 +194,14 @@ class Watch:
         """Record it, in the words of the screen: a dialog is drawn, and its plain output is hard to read."""
         shown = asked_words(question) if question.options else await self._screen()
         self._asked = note = (shown or question.text)[-_NOTE_CHARACTERS:]
-        run = self._context.run(self._subtask)
-        if run.phase != "awaiting-input" or run.reason != note or run.can_go_on:
-            self._context.record(PhaseChanged(self._subtask, "awaiting-input", note, kind=question.kind))
+        run, choices = self._context.run(self._subtask), choices_of(question)
+        # The same words may be asked twice: an answer is to one of them.
+        request = question.id if choices else ""
+        if run.phase != "awaiting-input" or (run.reason, run.request) != (note, request) or run.can_go_on:
+            asked = PhaseChanged(
+                self._subtask, "awaiting-input", note, kind=question.kind, request=request, choices=choices
+            )
+            self._context.record(asked)
 
     async def _screen(self) -> str:
         tail = await self._context.sessions.read(self._session, max_bytes=_TAIL_BYTES, form="raw")
@@ -399,8 +405,12 @@ class Watch:
         """A phase that keeps what is asked, where it is the present one."""
         run = self._context.run(self._subtask)
         is_same = phase == run.phase
-        kind, can_go_on = (run.question, can_go_on or run.can_go_on) if is_same else ("", can_go_on)
-        self._context.record(PhaseChanged(self._subtask, phase, kind=kind, can_go_on=can_go_on, delivered=delivered))
+        changed = PhaseChanged(self._subtask, phase, can_go_on=can_go_on, delivered=delivered)
+        if is_same:
+            changed = replace(changed, kind=run.question, can_go_on=can_go_on or run.can_go_on)
+        if is_same and not changed.can_go_on:
+            changed = replace(changed, request=run.request, choices=run.choices)
+        self._context.record(changed)
 
     async def _end(self, cause: str, detail: str = "") -> None:
         self.cause, self.detail = cause, detail

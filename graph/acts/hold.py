@@ -10,9 +10,9 @@ from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.engine import Engine
 from coordinate_agents.graph.errors import GraphError
-from coordinate_agents.graph.events import Event, PhaseChanged, TaskHeld, TaskReleased
+from coordinate_agents.graph.events import Event, TaskHeld, TaskReleased
 from coordinate_agents.graph.model import SubtaskId
-from coordinate_agents.graph.snapshot import TaskRun
+from coordinate_agents.graph.runs import TaskRun, still_asked
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import SessionId
 
@@ -57,7 +57,7 @@ async def release(
     events: list[Event] = [TaskReleased(subtask, who)]
     if run.state == "running" and run.session_live and run.question:
         # It still asks what it asked before; whoever answers it meanwhile is seen by its watcher.
-        events.append(PhaseChanged(subtask, "awaiting-input", run.reason or "", kind=run.question))
+        events.append(still_asked(run))
     engine.apply_all(events, results=answers(told))
     crash_point("release.recorded")
     await tell_session(context, context.run(subtask))

@@ -7,6 +7,7 @@ from coordinate_agents.graph.events import (
     AttemptFailed,
     BaseConflicted,
     BaseFixed,
+    Choice,
     ConflictClosed,
     ConflictOpened,
     ConflictOpening,
@@ -205,6 +206,7 @@ def test_a_failure_asks_for_a_person_and_blocks_what_follows() -> None:
             "question": "check tests failed",
             "since": "1970-01-01T00:16:46.000Z",
             "next": "coordinate-agents graph-inspect g a --part failure",
+            "ways": [],
         }
     ]
     assert data["subtasks"][0]["failure"] == {
@@ -230,7 +232,22 @@ def test_a_login_is_its_own_kind_of_attention_and_names_a_command() -> None:
 
 def test_an_agent_that_waits_for_a_person_is_attention() -> None:
     data = _status(*CLAIMED, PhaseChanged(A, "awaiting-input", "Continue?"), driver=DRIVER)
-    assert [(item["kind"], item["subtask"]) for item in data["attention"]] == [("input", "a")]
+    look = "coordinate-agents graph-inspect g a --part screen"
+    assert [(item["kind"], item["subtask"], item["next"]) for item in data["attention"]] == [("input", "a", look)]
+
+
+def test_a_permission_is_settled_by_a_command_for_each_of_its_options_until_it_is_answered() -> None:
+    choices = (Choice("yes", "Yes, once"), Choice("no; never", "No"))
+    asked = PhaseChanged(A, "awaiting-input", "may I?", kind="permission", request="q-1", choices=choices)
+    (item,) = _status(*CLAIMED, asked, driver=DRIVER)["attention"]
+    answer = "coordinate-agents session-answer g/a --request q-1 --option"
+    assert item["next"] == f"{answer} yes"
+    assert item["ways"] == [
+        {"when": "Yes, once", "command": f"{answer} yes"},
+        {"when": "No", "command": f"{answer} 'no; never'"},
+    ]
+    answered = PhaseChanged(A, "awaiting-input", kind="permission", can_go_on=True)
+    assert _status(*CLAIMED, asked, answered, driver=DRIVER)["attention"] == []
 
 
 def test_a_base_that_does_not_merge_is_attention_and_blocks() -> None:
@@ -300,9 +317,8 @@ def test_the_graph_itself_comes_before_its_subtasks_when_it_needs_a_person() -> 
 def test_a_drive_that_ended_for_want_of_disk_needs_a_person_until_somebody_drives() -> None:
     full = DriveEnded("DISK_LOW: 23 MiB are free, 2048 MiB are kept free")
     question = "nothing more was started: DISK_LOW: 23 MiB are free, 2048 MiB are kept free"
-    assert _status(*CLAIMED, full)["attention"] == [
-        {"subtask": None, "kind": "disk", "question": question, "since": None, "next": "coordinate-agents doctor"}
-    ]
+    (item,) = _status(*CLAIMED, full)["attention"]
+    assert (item["kind"], item["question"], item["next"]) == ("disk", question, "coordinate-agents doctor")
     assert _status(*CLAIMED, full, driver=DRIVER)["attention"] == []
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 from collections.abc import Iterator
 from typing import Any
@@ -133,7 +134,8 @@ def test_a_permission_is_shown_answered_and_seen_by_the_agent_while_nobody_drive
         run.wait()
         wrong = world.run("session-answer", "plan/a", "--option", "perhaps", "--json")
         assert wrong.document["error"]["code"] == "UNSUPPORTED_CAPABILITY"
-        answer = ("session-answer", "plan/a", "--request", question["request"], "--option", "reject_once", "--json")
+        program, *answer = [*shlex.split(status["attention"][0]["ways"][1]["command"]), "--json"]
+        assert (program, question["request"] in answer) == ("coordinate-agents", True)
         assert world.run(*answer).data["delivered"] == "true"
         assert world.run(*answer).document["error"]["code"] == "SESSION_STATE_CONFLICT"
     finally:
