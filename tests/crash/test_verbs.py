@@ -1,12 +1,10 @@
 """The verbs of one subtask's life end with SIGKILL at named points; the same words, said again, come to their end."""
 
-import signal
 import time
 from typing import Any
 
 import psutil
 import pytest
-from crashes import CRASH_VARIABLE
 from world import World, until
 
 pytestmark = pytest.mark.story
@@ -22,15 +20,6 @@ def _item(world: World) -> Any:
     return world.status("plan")["subtasks"][0]
 
 
-def _die(world: World, point: str, *words: str) -> None:
-    world.environment[CRASH_VARIABLE] = point
-    try:
-        died = world.run(*words)
-    finally:
-        del world.environment[CRASH_VARIABLE]
-    assert died.code == -signal.SIGKILL, f"{point} was not passed: {died}"
-
-
 def _events(world: World, name: str) -> list[Any]:
     return [event for event in world.run("graph-events", "plan", "--json").data["events"] if event["type"] == name]
 
@@ -39,7 +28,7 @@ def _events(world: World, name: str) -> list[Any]:
 def test_a_resume_that_died_is_done_once_by_saying_it_again(world: World, point: str) -> None:
     world.configure({"one": (world.agent(SECOND),)})
     assert world.run("graph-run", world.graph(ONE)).code == 4
-    _die(world, point, "graph-resume", "plan", "a")
+    world.run_dying(point, "graph-resume", "plan", "a")
     assert world.run("graph-resume", "plan", "a").code == 0
     assert (_item(world)["state"], len(_events(world, "TaskReset"))) == ("READY", 1)
     assert world.run("graph-run", "plan").code == 0
@@ -50,7 +39,7 @@ def test_a_resume_that_died_is_done_once_by_saying_it_again(world: World, point:
 @pytest.mark.parametrize("point", ["store.append.committed", "check.ended", "verify.pinned", "verify.certified"])
 def test_an_acceptance_that_died_is_finished_by_saying_it_again(world: World, point: str) -> None:
     assert world.run("graph-run", world.graph(FLAKY)).code == 4
-    _die(world, point, *ACCEPT)
+    world.run_dying(point, *ACCEPT)
     done = world.run(*ACCEPT)
     assert done.code == 0, str(done)
     item = _item(world)
@@ -63,7 +52,7 @@ def test_an_acceptance_that_died_is_finished_by_saying_it_again(world: World, po
 @pytest.mark.parametrize("point", ["base.made", "worktree.created", "session.intended", "session.started"])
 def test_a_dispatch_that_died_starts_one_agent_whoever_comes_next(world: World, point: str) -> None:
     assert world.run("graph-create", world.graph(ONE)).code == 0
-    _die(world, point, "graph-dispatch", "plan", "a")
+    world.run_dying(point, "graph-dispatch", "plan", "a")
     again = world.run("graph-dispatch", "plan", "a", "--json")
     assert (again.code, again.document["error"]["code"]) == (1, "TASK_ALREADY_RUNNING"), str(again)
     done = world.run("graph-run", "plan")
@@ -80,7 +69,7 @@ def test_a_hold_that_died_before_its_session_heard_of_it_still_stops_the_deadlin
     agent = psutil.Process(world.wait_for_start("a"))
     run.kill()
     run.wait(30)
-    _die(world, "hold.recorded", "graph-hold", "plan", "a")
+    world.run_dying("hold.recorded", "graph-hold", "plan", "a")
     if by == "graph-hold":
         assert world.run("graph-hold", "plan", "a").code == 0
     driver = world.start("graph-run", "plan")
@@ -88,10 +77,25 @@ def test_a_hold_that_died_before_its_session_heard_of_it_still_stops_the_deadlin
     began = agent.create_time()
     until(lambda: time.time() > began + 7 or not agent.is_running() or None, "its limit is over")
     assert agent.is_running()
-    _die(world, "request.submitted", "graph-release", "plan", "a")
+    world.run_dying("request.submitted", "graph-release", "plan", "a")
     assert world.run("graph-release", "plan", "a").code == 0
     world.release("a")
     assert driver.wait(60) == 0, world.said()
+    world.assert_nothing_left("plan")
+
+
+def test_a_release_that_died_before_its_session_heard_of_it_lets_the_deadline_run_again(world: World) -> None:
+    """Before, no test died there."""
+    world.hold("a")
+    run = world.start("graph-run", world.graph("id: plan\nsubtasks: [{id: a, spec: x, timeout: 2s}]\n"))
+    world.wait_for_start("a")
+    run.kill()
+    run.wait(30)
+    assert world.run("graph-hold", "plan", "a").code == 0
+    world.run_dying("release.recorded", "graph-release", "plan", "a")
+    assert "nothing to do" in world.run("graph-release", "plan", "a").out
+    assert world.run("graph-run", "plan").code == 4
+    assert _item(world)["failure"]["code"] == "AGENT_TIMEOUT"
     world.assert_nothing_left("plan")
 
 
@@ -99,7 +103,7 @@ def test_words_that_died_with_their_author_are_said_once_to_the_next_prompt(worl
     prompts = world.place / "prompts"
     world.configure({"one": (world.agent(f'printf "%s\\n" "$1" >> {prompts}\n{SECOND}'),)})
     assert world.run("graph-run", world.graph(ONE)).code == 4
-    _die(world, "store.append.inserted", "graph-tell", "plan", "a", "use tabs")
+    world.run_dying("store.append.inserted", "graph-tell", "plan", "a", "use tabs")
     assert world.run("graph-tell", "plan", "a", "use tabs").code == 0
     assert world.run("graph-resume", "plan", "a", "--run").code == 0
     assert prompts.read_text().count("use tabs") == 1

@@ -4,7 +4,6 @@ import signal
 from typing import Any
 
 import pytest
-from crashes import CRASH_VARIABLE, POINTS
 from world import ONE_COMMIT, World, commit_file, git, until
 
 pytestmark = pytest.mark.story
@@ -23,7 +22,7 @@ subtasks:
   - {id: d, spec: x, dependsOn: a}
   - {id: e, spec: x, dependsOn: [b, d]}
 """
-AMEND_POINTS = tuple(point for point in POINTS if point.startswith("store.document."))
+AMEND_POINTS = ("store.document.cached", "store.document.inserted", "store.document.committed")
 
 
 def states(world: World) -> dict[str, str]:
@@ -199,9 +198,7 @@ def test_conflicting_base_is_settled_by_another_plan(world: World) -> None:
 def test_amendment_that_dies_is_whole_or_not_there_and_finished_by_the_same_words(world: World, point: str) -> None:
     plan, wider = world.graph(CHAIN), world.graph(WIDER, "wider.yaml")
     assert world.run("graph-create", plan).code == 0
-    world.environment[CRASH_VARIABLE] = point
-    assert world.run("graph-amend", "plan", wider).code == -signal.SIGKILL
-    del world.environment[CRASH_VARIABLE]
+    world.run_dying(point, "graph-amend", "plan", wider)
     assert set(states(world)) == set("abde" if point == "store.document.committed" else "abc")
     done = world.run("graph-amend", "plan", wider, "--json").data["amend"]
     assert (done["amended"], done["revision"]) == (point != "store.document.committed", 2)
@@ -212,13 +209,12 @@ def test_amendment_that_dies_is_whole_or_not_there_and_finished_by_the_same_word
 @pytest.mark.parametrize("point", AMEND_POINTS)
 def test_driver_that_dies_while_it_takes_an_amendment_over_leaves_it_to_who_asked(world: World, point: str) -> None:
     world.hold("b")
-    world.environment[CRASH_VARIABLE] = point
-    driver = world.start("graph-run", world.graph(CHAIN))
-    del world.environment[CRASH_VARIABLE]
+    with world.dying_at(point):
+        driver = world.start("graph-run", world.graph(CHAIN))
     world.wait_for_start("b")
     done = world.run("graph-amend", "plan", world.graph(WIDER, "wider.yaml"), "--json")
     assert done.code == 0, str(done)
-    assert driver.wait(30) == -signal.SIGKILL
+    assert (driver.wait(30), world.deaths(point)) == (-signal.SIGKILL, 1)
     assert done.data["amend"]["revision"] == 2
     world.release("b")
     assert world.run("graph-run", "plan").code == 0

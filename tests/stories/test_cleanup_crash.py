@@ -1,12 +1,11 @@
 """graph-cleanup and graph-undo end themselves with SIGKILL at every named point; the same words finish the work."""
 
 import os
-import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from crashes import CRASH_VARIABLE, POINTS
+from crashes import POINTS
 from world import World, git
 
 pytestmark = pytest.mark.story
@@ -38,19 +37,12 @@ def subtask_of(world: World) -> dict[str, Any]:
     return found
 
 
-def dying(world: World, point: str, *words: str) -> None:
-    world.environment[CRASH_VARIABLE] = point
-    died = world.run(*words)
-    del world.environment[CRASH_VARIABLE]
-    assert died.code == -signal.SIGKILL, f"{point} was not passed: {died}"
-
-
 def test_a_cleanup_that_died_at_named_points_is_finished_by_the_same_command(ended: World) -> None:
     worktree = run(ended, "clean")
     before, tip = ended.user_state(), git(ended.root, "rev-parse", "coordinate-agents/plan/clean")
     words = ("graph-cleanup", "plan", "--branches", "--json")
     for point in CLEANUP_POINTS:
-        dying(ended, point, *words)
+        ended.run_dying(point, *words)
         assert ended.run("graph-status", "plan").code == 0
 
     again = ended.run(*words)
@@ -72,7 +64,7 @@ def test_a_discard_that_died_is_finished_and_undone_byte_by_byte(ended: World) -
     token = ended.run("graph-cleanup", "plan", "--discard", "spoilt", "--json").data["items"][0]["token"]
     words = ("graph-cleanup", "plan", "--discard", "spoilt", "--confirm", token, "--json")
     for point in DISCARD_POINTS:
-        dying(ended, point, *words)
+        ended.run_dying(point, *words)
 
     again = ended.run(*words)
 
@@ -88,7 +80,7 @@ def test_a_discard_that_died_is_finished_and_undone_byte_by_byte(ended: World) -
 @pytest.mark.parametrize("point", ["remove.aside", "remove.decided", "removal.removed"])
 def test_a_subtask_whose_removal_died_is_run_again_without_a_second_cleanup(ended: World, point: str) -> None:
     worktree = run(ended, "clean")
-    dying(ended, point, "graph-cleanup", "plan")
+    ended.run_dying(point, "graph-cleanup", "plan")
     ended.configure({"one": (ended.agent('test -f "f-$S"; echo b > b; git add b; git commit -qm b'),)})
 
     again = ended.run("graph-run", "plan", "--retry-failed", "--json")
@@ -104,7 +96,7 @@ def test_an_undo_that_died_at_named_points_is_finished_by_the_same_command(ended
     token = ended.run("graph-cleanup", "plan", "--discard", "spoilt", "--json").data["items"][0]["token"]
     assert ended.run("graph-cleanup", "plan", "--discard", "spoilt", "--confirm", token).code == 0
     for point in UNDO_POINTS:
-        dying(ended, point, "graph-undo", "plan")
+        ended.run_dying(point, "graph-undo", "plan")
 
     again = ended.run("graph-undo", "plan", "--json")
 
@@ -120,7 +112,7 @@ def test_cleanup_after_an_undo_that_died_leaves_no_folder_that_no_record_knows(e
     worktree = run(ended, "clean")
     assert ended.run("graph-cleanup", "plan").code == 0
     for point in ("undo.intended", "undo.created"):
-        dying(ended, point, "graph-undo", "plan")
+        ended.run_dying(point, "graph-undo", "plan")
         assert "graph-undo was cut short" in ended.run("graph-cleanup", "plan", "--dry-run").out
         refused = ended.run("graph-forget", "plan")
         assert (refused.code, refused.err.splitlines()[-1]) == (1, "Next: coordinate-agents graph-cleanup plan --all")
@@ -137,7 +129,7 @@ def test_a_forgetting_that_died_at_named_points_is_finished_by_the_same_command(
     run(ended, "clean")
     assert ended.run("graph-cleanup", "plan").code == 0
     for point in FORGET_POINTS:
-        dying(ended, point, "graph-forget", "plan")
+        ended.run_dying(point, "graph-forget", "plan")
     assert ended.run("graph-forget", "plan").code == 0
     assert not list((ended.root / ".git/coordinate-agents/sessions").glob("plan.*"))
     ended.assert_nothing_left("plan")

@@ -1,10 +1,9 @@
 """graph-resolve and graph-integrate kill themselves at every named point; the same command then finishes."""
 
-import signal
 from pathlib import Path
 
 import pytest
-from crashes import CRASH_VARIABLE, OF_CONFLICTS, POINTS
+from crashes import OF_CONFLICTS, POINTS
 from world import World, git
 
 pytestmark = pytest.mark.story
@@ -30,10 +29,7 @@ def both(world: World) -> World:
 
 def dies(world: World, point: str, *command: str) -> None:
     """The command dies at the point, everything can be looked at meanwhile, and the same command comes to its end."""
-    world.environment[CRASH_VARIABLE] = point
-    died = world.run(*command)
-    del world.environment[CRASH_VARIABLE]
-    assert died.code == -signal.SIGKILL, f"{point} was not passed: {died}"
+    world.run_dying(point, *command)
     assert world.run("graph-status", "plan").code == 0
 
 

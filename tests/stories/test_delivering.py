@@ -1,6 +1,5 @@
 """Delivering: the user names a branch, it holds what is integrated, and nothing else of theirs is touched."""
 
-import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import pytest
 from world import World, differences, git
 
-from coordinate_agents.graph.crashpoints import CRASH_VARIABLE
 from coordinate_agents.worktrees.crashpoints import POINTS as GIT_POINTS
 
 pytestmark = pytest.mark.story
@@ -131,9 +129,7 @@ def test_squashed_is_one_commit_of_the_user_and_a_rework_comes_on_top(world: Wor
 def test_a_delivery_that_died_is_finished_and_recorded_by_the_same_command(world: World, point: str) -> None:
     assert {name for name in GIT_POINTS if name.startswith("deliver.")} == {"deliver.decided", "deliver.moved"}
     integrated(world)
-    world.environment[CRASH_VARIABLE] = point
-    assert world.run("graph-deliver", "plan", "--branch", "release", "--squash").code == -signal.SIGKILL
-    del world.environment[CRASH_VARIABLE]
+    world.run_dying(point, "graph-deliver", "plan", "--branch", "release", "--squash")
     data = delivered(world, "release", "--squash")
     assert data["delivered"]["recorded"] is True
     assert git(world.root, "rev-list", "--count", "main..release") == "1"

@@ -14,8 +14,6 @@ from pathlib import Path
 import pytest
 from world import FIXTURES, ONE_COMMIT, PROGRAM, WAYS, Done, World, git
 
-from coordinate_agents.graph.crashpoints import CRASH_VARIABLE
-
 pytestmark = pytest.mark.story
 
 TWO = "id: plan\nsubtasks: [{id: a, spec: x}, {id: b, spec: x, dependsOn: a}]\n"
@@ -130,10 +128,7 @@ def test_integration_that_failed_its_check(world: World) -> None:
 
 
 def test_integration_that_was_killed(world: World) -> None:
-    world.environment[CRASH_VARIABLE] = "integration.published"
-    killed = world.run("graph-run", world.graph(TWO), "--integrate")
-    del world.environment[CRASH_VARIABLE]
-    assert killed.code == -9, str(killed)
+    world.run_dying("integration.published", "graph-run", world.graph(TWO), "--integrate")
     assert walk(world, world.run("graph-status", "plan")) == ["graph-integrate plan"]
 
 

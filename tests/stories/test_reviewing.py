@@ -1,6 +1,5 @@
 """Reviews: what is integrated is looked at, approved or sent back; the same process makes the changes."""
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import psutil
 import pytest
 from world import FIXTURES, ONE_COMMIT, World, git
 
-from coordinate_agents.graph.crashpoints import CRASH_VARIABLE, POINTS
+from coordinate_agents.graph.crashpoints import POINTS
 
 pytestmark = pytest.mark.story
 
@@ -284,9 +283,7 @@ def test_an_approval_whose_process_died_is_finished_by_the_same_command(world: W
     staying(world)
     integrated(world, "id: plan\nsubtasks: [{id: a, spec: x}]\n")
     assert [point for point in POINTS if point.startswith("review.")] == ["review.recorded"]
-    world.environment[CRASH_VARIABLE] = "review.recorded"
-    assert world.run("graph-review", "plan", "--decision", "REVIEW_APPROVED").code == -signal.SIGKILL
-    del world.environment[CRASH_VARIABLE]
+    world.run_dying("review.recorded", "graph-review", "plan", "--decision", "REVIEW_APPROVED")
     assert world.status("plan")["graph"]["state"] == "APPROVED"
     assert world.run("graph-review", "plan", "--decision", "REVIEW_APPROVED").code == 0
     assert len(decisions(world)) == 1
@@ -297,9 +294,7 @@ def test_a_fresh_start_that_died_with_its_place_cleared_goes_on(world: World) ->
     world.configure({"one": (world.agent('echo more >> "f-$S"; git add -A; git commit -q -m "work of $S"'),)})
     integrated(world)
     assert world.run("graph-review", "plan", "a", *CHANGES, "More.").code == 0
-    world.environment[CRASH_VARIABLE] = "worktree.cleared"
-    assert world.run("graph-run", "plan").code == -signal.SIGKILL
-    del world.environment[CRASH_VARIABLE]
+    world.run_dying("worktree.cleared", "graph-run", "plan")
     done = world.run("graph-run", "plan", "--integrate", "--json")
     assert done.code == 0, str(done)
     again = by_id(done.data)

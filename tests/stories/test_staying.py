@@ -1,6 +1,5 @@
 """Interactive agents: one process over several turns, idle between them, closed when nobody needs it any more."""
 
-import signal
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ import psutil
 import pytest
 from world import FIXTURES, World, git, until
 
-from coordinate_agents.graph.crashpoints import CRASH_VARIABLE, POINTS
+from coordinate_agents.graph.crashpoints import POINTS
 
 pytestmark = pytest.mark.story
 
@@ -199,9 +198,7 @@ def test_a_driver_that_dies_between_two_turns_is_followed_by_one_that_goes_on_in
 ) -> None:
     configure(world, ADDS)
     plan = world.graph(f"id: plan\n{WANTS_TWO}subtasks: [{{id: a, spec: x}}]\n")
-    world.environment[CRASH_VARIABLE] = point
-    assert world.run("graph-run", plan).code == -signal.SIGKILL
-    del world.environment[CRASH_VARIABLE]
+    world.run_dying(point, "graph-run", plan)
     done = world.run("graph-run", plan, "--json")
     assert done.code == 0, str(done)
     assert [turn[1] for turn in turns(world)] == ["1", "2"]
@@ -212,9 +209,7 @@ def test_a_driver_that_dies_between_two_turns_is_followed_by_one_that_goes_on_in
 def test_a_stop_that_died_after_closing_is_finished_by_the_same_command(world: World) -> None:
     configure(world, ADDS)
     assert world.run("graph-run", world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n")).code == 0
-    world.environment[CRASH_VARIABLE] = "stay.closed"
-    assert world.run("graph-stop", "plan").code == -signal.SIGKILL
-    del world.environment[CRASH_VARIABLE]
+    world.run_dying("stay.closed", "graph-stop", "plan")
     assert world.run("graph-stop", "plan").code == 0
     assert [each["session"] for each in events(world, "SessionClosed")] == ["plan.a.a1"]
     world.assert_nothing_left("plan")

@@ -7,7 +7,6 @@ from typing import Any
 
 import psutil
 import pytest
-from crashes import CRASH_VARIABLE
 from world import FIXTURES, PROGRAM, Done, World, git, until
 
 pytestmark = pytest.mark.story
@@ -228,9 +227,7 @@ def test_a_driver_that_died_is_followed_by_another_one_on_resume(world: World) -
 
 def test_a_dispatch_that_died_is_recorded_as_an_interruption_and_dispatched_anew(world: World) -> None:
     create(world)
-    world.environment[CRASH_VARIABLE] = "session.intended"
-    assert world.run("task-dispatch", "job").code == -signal.SIGKILL
-    del world.environment[CRASH_VARIABLE]
+    world.run_dying("session.intended", "task-dispatch", "job")
     assert (status(world)["state"], status(world)["driver"]) == ("IMPLEMENTING", None)
     resumed = world.run("task-resume", "job", "--json")
     assert (task(resumed)["state"], resumed.data["resume"]["recorded"]) == ("STOPPED", True)

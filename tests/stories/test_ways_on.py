@@ -1,6 +1,5 @@
 """Ways on after a trouble that others tell only the beginning of: another agent, a fresh base, a driver, a hold."""
 
-import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -8,8 +7,6 @@ from typing import Any
 import psutil
 import pytest
 from world import FIXTURES, ONE_COMMIT, World, git, until
-
-from coordinate_agents.graph.crashpoints import CRASH_VARIABLE
 
 pytestmark = pytest.mark.story
 
@@ -134,10 +131,7 @@ def _recovered(world: World) -> Any:
 
 
 def test_recover_verifies_a_session_that_ended_before_its_start_was_recorded(world: World) -> None:
-    world.environment[CRASH_VARIABLE] = "session.started"
-    died = world.run("graph-run", world.graph(ONE))
-    assert died.code == -signal.SIGKILL, str(died)
-    del world.environment[CRASH_VARIABLE]
+    world.run_dying("session.started", "graph-run", world.graph(ONE))
     until(lambda: ["end", "a"] in [line[:2] for line in world.log_lines()] or None, "its agent ends")
     until(lambda: not world.processes() or None, "its host ends", tell=world.processes)
     told = world.run("graph-recover", "plan", "--json").data["recover"]

@@ -18,7 +18,6 @@ from coordinate_agents.graph import crashpoints as graph_points
 from coordinate_agents.sessions import crashpoints as session_points
 from coordinate_agents.worktrees import crashpoints as worktree_points
 
-CRASH_VARIABLE: Final = graph_points.CRASH_VARIABLE
 POINTS: Final = (*graph_points.POINTS, *worktree_points.POINTS, *session_points.POINTS)
 # Points that only a conflict passes, by their beginnings: tests/stories/test_conflict_crashes.py tells of them.
 OF_CONFLICTS: Final = ("conflict.", "resolution.", "integration.conflicted", "integration.kept", "scene.", "giving.")
@@ -81,11 +80,8 @@ class Story:
 
     def run_dying(self, world: World, point: str) -> Done:
         """The same with a death at the point; hosts that are started then die at theirs, too."""
-        world.environment[CRASH_VARIABLE] = point
-        try:
+        with world.dying_at(point):
             return self.run(world)
-        finally:
-            del world.environment[CRASH_VARIABLE]
 
     def finish(self, world: World) -> Done:
         """Run it until it is whole: as often as the undisturbed story needs."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from crashes import CRASH_VARIABLE, POINTS
+from crashes import POINTS
 from walk_promises import Promises, worktree_of
 from world import Done, World, git
 
@@ -63,12 +63,8 @@ class Verbs:
         """One call that answers, or dies at the point. Every refusal says what to do next, and none is a bug."""
         self._told.append(" ".join(str(word) for word in words if word != "plan") + (f" †{point}" if point else ""))
         before, starts = self._promises.unsaved(), self._starts()
-        if point:
-            self._world.environment[CRASH_VARIABLE] = point
-        try:
+        with self._world.dying_at(point):
             done = self._world.run(*words)
-        finally:
-            self._world.environment.pop(CRASH_VARIABLE, None)
         self._told[-1] += f" → {done.code}"
         told = f"{'; '.join(self._told)}\n{done}"
         expected = {-signal.SIGKILL} if point else {-signal.SIGTERM} if may_be_ended else set()

@@ -8,6 +8,7 @@ the program works inside; it looks at git, at files and at processes, as a suspi
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ import pytest
 from isolated import foreign_variables, isolated_environment
 from repos import commit_file, git, make_repo
 
+from coordinate_agents.graph.crashpoints import CRASH_VARIABLE, MARKS_VARIABLE
 from coordinate_agents.graph.pace import PACE_VARIABLE
 
 FIXTURES: Final = Path(__file__).resolve().parents[2] / "fixtures"
@@ -79,7 +81,9 @@ class World:
         self.log = place / "agents.log"
         self.gates = place / "gates"
         self.worktrees = place / "worktrees"
+        self._marks = place / "marks"
         self.gates.mkdir()
+        self._marks.mkdir()
         self.log.touch()
         self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
@@ -87,6 +91,7 @@ class World:
             "PWD": str(self.root),
             "FAKE_LOG": str(self.log),
             "FAKE_GATES": str(self.gates),
+            MARKS_VARIABLE: str(self._marks),
             "COORDINATE_AGENTS_WORKTREES": str(self.worktrees),
             # Fake agents that stay are silent at once.
             PACE_VARIABLE: "0.25",
@@ -166,6 +171,26 @@ class World:
     def said(self) -> str:
         """What the calls of `start` printed."""
         return (self.place / "started.out").read_text()
+
+    def deaths(self, point: str) -> int:
+        """How many processes of this world died at the named point (`name` or `name:n`) until now."""
+        return len(list(self._marks.glob(f"{point.partition(':')[0]}.[0-9]*")))
+
+    @contextmanager
+    def dying_at(self, point: str) -> Iterator[None]:
+        """What is started in the block dies at the point, `name` or `name:n`; `deaths` says whether it did."""
+        self.environment[CRASH_VARIABLE] = point
+        try:
+            yield
+        finally:
+            del self.environment[CRASH_VARIABLE]
+
+    def run_dying(self, point: str, *arguments: str | Path) -> None:
+        """Call the program, which dies at the point."""
+        before = self.deaths(point)
+        with self.dying_at(point):
+            done = self.run(*arguments)
+        assert (done.code, self.deaths(point) > before) == (-signal.SIGKILL, True), f"{point} was not passed: {done}"
 
     def status(self, graph: str) -> Any:
         done = self.run("graph-status", graph, "--json")
