@@ -347,7 +347,8 @@ def _live(record: SessionRecord | None, answer: Mapping[str, Any]) -> SessionFac
         # The record is brought up to date now and then only.
         found = replace(found, last_activity_at=max(found.last_activity_at, time.time() - silent_s))
     total = int(answer.get("output_bytes", 0))
-    return SessionFacts("live", found, str(answer.get("last_line", "")), (), total, bool(answer.get("attached")))
+    is_attached, is_held = bool(answer.get("attached")), bool(answer.get("held"))
+    return SessionFacts("live", found, str(answer.get("last_line", "")), (), total, is_attached, is_held)
 
 
 def _told(record: SessionRecord) -> tuple[object, ...]:

@@ -350,6 +350,7 @@ class SessionFacts:
     """One look: what the folder says and whether anything of it lives. `last_line` is the last line of output.
 
     `output_bytes` is how much was printed so far, raw. `attached`: somebody's terminal is joined to it, writing.
+    `held`: its deadlines stand still until it is told otherwise.
     """
 
     liveness: Liveness
@@ -358,6 +359,7 @@ class SessionFacts:
     survivors: tuple[str, ...] = ()
     output_bytes: int = 0
     attached: bool = False
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)

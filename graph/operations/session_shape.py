@@ -51,6 +51,7 @@ def record_json(facts: SessionFacts, record: SessionRecord) -> dict[str, Any]:
         "conversation": _conversation(record),
         "stalled": record.stalled,
         "attached": facts.attached,
+        "held": facts.held,
         "question": question_json(record),
     }
 

@@ -313,6 +313,7 @@ class Custody:
                     "last_line": self._output.last_line(),
                     "output_bytes": self._output.total,
                     "attached": self._requests.is_attached,
+                    "held": self._requests.is_held,
                     "silent_s": time.monotonic() - self._printed_at if self._output.total else None,
                 }
             case "close":
