@@ -139,7 +139,12 @@ class _Parts:
         from coordinate_agents.cli.config import require_trust
 
         require_trust(self._loaded)
-        return self._loaded.config
+        config = self._loaded.config
+        if config.agents or config.default_agent is not None:
+            return config
+        from coordinate_agents.cli.setup.agents import with_found
+
+        return with_found(config, Path(self._place.root))
 
     @cached_property
     def _state_root(self) -> str | None:

@@ -78,7 +78,8 @@ class Config:
     """Everything configured. `agents` in name order. `copy` and `link` are paths in the user's checkout.
 
     `keep` holds patterns of ignored files that cleanup refuses to remove. `worktree_root` and `state_root` are None for
-    the default places. `sources` says per field (Python name) which file set it: "project" or "user".
+    the default places. `found`: adapters whose program is there, looked for only while no agent and no default agent is
+    configured; in name order. `sources` says per field (Python name) which file set it: "project" or "user".
     """
 
     default_agent: str | None = None
@@ -93,6 +94,7 @@ class Config:
     ports: Ports | None = None
     notify: tuple[Notify, ...] = ()
     min_free_disk_bytes: int = DEFAULT_MIN_FREE_DISK_BYTES
+    found: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def agent(self, name: str) -> AgentConfig | None:
@@ -103,10 +105,16 @@ class Config:
         return found
 
     def only_agent(self) -> str | None:
-        """The agent of a subtask that names none: `default_agent`, else the only one configured, else None."""
+        """That of a subtask that names none: `default_agent`, else the only one configured, else the only found."""
         if self.default_agent is not None:
             return self.default_agent
-        return self.agents[0].name if len(self.agents) == 1 else None
+        names = [agent.name for agent in self.agents] or self.found
+        return names[0] if len(names) == 1 else None
+
+    @staticmethod
+    def names_without_configuration() -> tuple[str, ...]:
+        """The adapters that are agents of their own name, configured or not."""
+        return tuple(name for name in ADAPTER_NAMES if name not in _WITHOUT_COMMAND)
 
     def settings_of(self, name: str) -> AgentSettings:
         """How the agent is started. Raises: INVALID_AGENT_CONFIG: no such agent, or nothing says what to start."""
@@ -116,7 +124,7 @@ class Config:
             raise GraphError(
                 "INVALID_AGENT_CONFIG",
                 f"There is no agent {name!r}. Configured: {configured}. Known without configuration: "
-                f"{', '.join(each for each in ADAPTER_NAMES if each not in _WITHOUT_COMMAND)}.",
+                f"{', '.join(self.names_without_configuration())}.",
                 next="coordinate-agents setup-discover",
                 facts={"agent": name},
             )

@@ -47,8 +47,11 @@ def config_differences(old: Config, new: Config) -> tuple[str, ...]:
             how = "added" if name not in before else "removed" if name not in after else "changed"
             lines.append(f"configuration: agent {name} {how}")
     for field in fields(old):
-        if field.name != "agents" and getattr(old, field.name) != getattr(new, field.name):
+        if field.name not in ("agents", "found") and getattr(old, field.name) != getattr(new, field.name):
             lines.append(f"configuration: {field.name.replace('_', ' ')} changed")
+    # What else is installed meanwhile is no change; which agent a subtask gets by it is.
+    if old.only_agent() != new.only_agent() and not lines:
+        lines.append("configuration: agent of subtasks that name none changed")
     return tuple(lines)
 
 

@@ -1,6 +1,7 @@
 """What the configuration makes of every agent: the command that would be started, or why it could not be."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from coordinate_agents.graph import config_document
@@ -45,6 +46,17 @@ def look_at_agents(config: Config, root: Path) -> Iterator[Looked]:
     configured = {agent.name for agent in config.agents}
     for name in [*sorted(configured), *sorted(set(ADAPTER_NAMES) - configured - {"generic"})]:
         yield _look(agents, config, name, configured=name in configured)
+
+
+def with_found(config: Config, root: Path) -> Config:
+    """The configuration with the agents that are found without any, where nothing says which one is meant."""
+    if config.agents or config.default_agent is not None:
+        return config
+    agents = Agents(root, root=str(root))
+    found = [
+        name for name in config.names_without_configuration() if _look(agents, config, name, configured=False).command
+    ]
+    return replace(config, found=tuple(sorted(found)))
 
 
 def fields_json(looked: Looked) -> dict[str, dict[str, object]]:

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from coordinate_agents.cli import config
-from coordinate_agents.cli.setup.agents import fields_json, look_at_agents
+from coordinate_agents.cli.setup.agents import fields_json, look_at_agents, with_found
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.worktrees.values import value_class
@@ -23,7 +23,7 @@ def execute(runtime: Runtime | None, request: Request) -> Result:
     return Result(
         {
             "agents": [{**asdict(each), "fields": fields_json(each)} for each in found],
-            "defaultAgent": loaded.config.only_agent(),
+            "defaultAgent": with_found(loaded.config, root).only_agent(),
             "sources": dict(loaded.sources),
             "userFile": str(loaded.user_path),
             "projectFile": str(loaded.project_path),

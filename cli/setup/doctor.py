@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from coordinate_agents.cli import config
-from coordinate_agents.cli.setup.agents import look_at_agents
+from coordinate_agents.cli.setup.agents import look_at_agents, with_found
 from coordinate_agents.cli.setup.findings import Finding
 from coordinate_agents.cli.setup.live import try_agent
 from coordinate_agents.cli.setup.machine import look_at_folder, look_at_machine
@@ -142,14 +142,16 @@ def _configuration(root: Path) -> Generator[Finding, None, Config]:
 
 
 def _agents(loaded: Config, root: Path) -> Iterator[Finding]:
-    usable = 0
+    usable = []
     for each in look_at_agents(loaded, root):
         if each.command is not None:
-            usable += 1
+            usable.append(each.agent)
             yield Finding("ok", f"agent {each.agent}", f"{each.command} (named by {each.source})")
         elif each.configured:
             yield Finding("error", f"agent {each.agent}", each.error or "cannot be started", each.next)
     if not usable:
-        yield Finding(
-            "warn", "agents", "none is configured or found", "add one under `agents:` in .coordinate-agents.yaml"
-        )
+        following = "coordinate-agents setup-configure --agent NAME --command PROGRAM"
+        yield Finding("warn", "agents", "none is configured or found", following)
+    elif len(usable) > 1 and with_found(loaded, root).only_agent() is None:
+        said = f"a subtask that names none cannot start: {listed(usable)} are there, and none is the default"
+        yield Finding("warn", "agents", said, f"coordinate-agents setup-configure --default-agent {usable[0]}")

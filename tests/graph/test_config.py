@@ -3,6 +3,7 @@
 import pytest
 
 from coordinate_agents.graph import config_document
+from coordinate_agents.graph.agents import agent_for
 from coordinate_agents.graph.config import AgentConfig, Command, Config, Notify, Ports, from_json, merge, to_json
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.sessions.model import AgentSettings
@@ -253,6 +254,29 @@ def test_agent_of_a_subtask_that_names_none() -> None:
     assert _parse("agents: {a: {command: x}, b: {command: x}}").only_agent() is None
     assert _parse("defaultAgent: b\nagents: {a: {command: x}, b: {command: x}}").only_agent() == "b"
     assert Config().only_agent() is None
+    assert Config(found=("codex",)).only_agent() == "codex"
+    assert Config(found=("claude", "codex")).only_agent() is None
+    assert Config(default_agent="gemini", found=("claude", "codex")).only_agent() == "gemini"
+
+
+@pytest.mark.parametrize(
+    ("found", "said", "following"),
+    [
+        ((), "and none is configured or found on PATH. Configured: none.", "--agent NAME --command PROGRAM"),
+        (
+            ("claude", "codex"),
+            "there is no defaultAgent, and there are several. Configured: none. Found on PATH: claude, codex.",
+            "--default-agent claude",
+        ),
+    ],
+)
+def test_a_subtask_without_an_agent_is_refused_with_what_there_is(
+    found: tuple[str, ...], said: str, following: str
+) -> None:
+    with pytest.raises(GraphError) as raised:
+        agent_for(Config(found=found), None, subtask="api")
+    assert said in str(raised.value)
+    assert raised.value.next == f"coordinate-agents setup-configure {following}"
 
 
 def test_settings_of_an_agent_name_adapter_and_sources() -> None:

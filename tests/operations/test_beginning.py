@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from world import World, git
+from world import PROGRAM, World, git
 
 V1 = {
     "schemaVersion": 1,
@@ -48,6 +48,35 @@ def test_the_starter_file_is_valid_and_guesses_the_check(world: World, name: str
 def test_the_starter_file_can_be_run_as_it_is(world: World) -> None:
     done = world.run("run", world.graph(world.run("init").out), "--json")
     assert (done.code, done.data["graph"]["state"]) == (0, "SUCCEEDED")
+
+
+def test_an_agent_on_the_path_needs_no_configuration(world: World) -> None:
+    world.configure_text("version: 1\n")
+    programs = world.place / "programs"
+    programs.mkdir()
+    world.environment["PATH"] = f"{programs}:{PROGRAM.parent}:/usr/bin:/bin"
+    words = ("run", "--spec", "Add the parser.", "--check", "test -s parser.txt", "--json")
+    refused = world.run(*words)
+    assert (refused.code, refused.document["error"]["code"]) == (2, "INVALID_AGENT_CONFIG")
+    assert "none is configured or found on PATH" in refused.document["error"]["message"]
+    claude = programs / "claude"
+    claude.write_text("#!/bin/sh\ncat >parser.txt\n")
+    claude.chmod(0o755)
+    found = world.run("setup-discover", "--json").data
+    assert (found["defaultAgent"], [each["agent"] for each in found["agents"]]) == ("claude", ["claude"])
+    done = world.run(*words)
+    assert (done.code, done.data["subtasks"][0]["agent"]) == (0, "claude"), str(done)
+    # The next one that is installed is no change of the graph, and the new graph is told to choose.
+    (programs / "codex").write_bytes(claude.read_bytes())
+    (programs / "codex").chmod(0o755)
+    assert world.run(*words).code == 0
+    several = world.run("run", "--spec", "Add another.")
+    assert several.code == 2
+    assert "Found on PATH: claude, codex." in several.err
+    assert several.err.splitlines()[-1] == "Next: coordinate-agents setup-configure --default-agent claude"
+    assert "claude and codex are there, and none is the default" in world.run("doctor").out
+    assert world.run("setup-configure", "--default-agent", "claude").code == 0
+    assert "none is the default" not in world.run("doctor").out
 
 
 @pytest.mark.parametrize("name", ["übung", "...", "1st", "x" * 300, "two words", "-x"])
