@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from coordinate_agents.cli.layout import cell, cut, short, span, table, width
 from coordinate_agents.cli.render_status import attention
+from coordinate_agents.graph.durations import spell
 from coordinate_agents.graph.text import counted, listed, visible_lines
 
 MAX_OUTPUT_LINES: Final = 40
@@ -97,6 +98,7 @@ def _subtask(data: Mapping[str, Any]) -> Iterator[str]:
         ("agent", subtask["agent"]),
         ("attempt", subtask["attempt"] or None),
         ("time", span(subtask["elapsedS"]) or None),
+        ("limits", _limits(data) if subtask["state"] == "RUNNING" else None),
         ("needs", ", ".join(subtask["dependsOn"]) or None),
         ("needed by", ", ".join(data.get("dependents", ())) or None),
         ("branch", subtask["branch"]),
@@ -124,6 +126,15 @@ def _subtask(data: Mapping[str, Any]) -> Iterator[str]:
         yield "kept in git:"
         yield from table([(short(commit), name) for name, commit in refs.items()], indent="  ")
     yield from _ways(data, failure)
+
+
+def _limits(data: Mapping[str, Any]) -> str | None:
+    """How long its turn may take and be silent, and how to give it more while it runs."""
+    limits = data.get("limits")
+    if limits is None:
+        return None
+    said = ", ".join(f"{name[:-1]} {spell(value)}" for name, value in limits.items())
+    return f"{said}; others: coordinate-agents graph-amend {data['graph']['id']} FILE"
 
 
 def _used(usage: Mapping[str, Any] | None) -> str | None:

@@ -84,6 +84,9 @@ class Context:
     resolved: dict[str, ResolvedAgent] = field(default_factory=dict)
     # Subtasks in whose terminal somebody types (`holding`).
     holds: set[SubtaskId] = field(default_factory=set)
+    # Of the graph's document. Rings when there is a new one.
+    revision: int = 1
+    amended: Bell = field(default_factory=Bell)
     # Rings when somebody outside asks to be looked at, such as after a submission.
     nudged: Bell = field(default_factory=Bell)
     # Set by `with_turns`.

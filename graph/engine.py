@@ -204,7 +204,7 @@ class Engine:
     ) -> None:
         """Go over to a new revision without stopping: fold, record, plan anew. `amending` found it possible.
 
-        What runs goes on; it meets the new limits and configuration where it next asks for them.
+        What runs goes on, from now on within the new limits; it meets the configuration where it next asks for it.
         """
         context, now = self.context, self.context.clock.now()
         runs = machine.amend(context.snapshot, event, graph)
@@ -220,7 +220,8 @@ class Engine:
             results=results,
             now=now,
         )
-        context.config = config
+        context.config, context.revision = config, event.revision
+        context.amended.ring()
         context.resolved.clear()
         context.checks.total_tokens = checks_at_a_time(graph)
         # What is asked of this drive holds for what it became.

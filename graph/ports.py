@@ -26,6 +26,7 @@ from coordinate_agents.sessions.model import (
     SessionFacts,
     SessionId,
     SessionRecord,
+    TurnLimits,
     TurnReading,
     TurnRequest,
     WriteResult,
@@ -483,6 +484,10 @@ class Sessions(Protocol):
 
     async def release(self, session_id: SessionId) -> None:
         """Let the deadlines run again; the time between counts in none."""
+        ...
+
+    async def set_limits(self, session_id: SessionId, limits: TurnLimits, *, input_timeout_s: float) -> None:
+        """Let other deadlines hold for the turn that goes on, counted from its beginning."""
         ...
 
     async def turn_end(self, session_id: SessionId, turn: str) -> AgentTurn:

@@ -8,6 +8,7 @@ import anyio
 
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
+from coordinate_agents.graph.durations import spell
 from coordinate_agents.graph.effects import OpenSession
 from coordinate_agents.graph.events import (
     AttemptFailed,
@@ -21,20 +22,19 @@ from coordinate_agents.graph.events import (
 )
 from coordinate_agents.graph.examining import examine_request
 from coordinate_agents.graph.machine import TURN_OVER
-from coordinate_agents.graph.model import SubtaskId, Task, slug
+from coordinate_agents.graph.model import SubtaskId, slug
 from coordinate_agents.graph.prompting import commit_by_of, found_words, prompt_of
 from coordinate_agents.graph.snapshot import INTERRUPTED, LIMIT_CODES, TaskRun
 from coordinate_agents.graph.speaking import CANCELLED, FAILED, REFUSED, cause_of_exit, is_spoken, turn_id
 from coordinate_agents.graph.staying import can_take_turn, require_closed
 from coordinate_agents.graph.text import counted
-from coordinate_agents.graph.watching import Watch
+from coordinate_agents.graph.watching import Watch, limits_of
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import (
     ResolvedAgent,
     SessionFacts,
     SessionId,
     TurnFacts,
-    TurnLimits,
     TurnReading,
     TurnRequest,
 )
@@ -122,7 +122,7 @@ async def _next_turn(context: Context, effect: OpenSession, agent: ResolvedAgent
         continues=True,
     )
     await context.call(context.agents.next_turn, session, prompt, turn=effect.turn)
-    spec = TurnSpec(limits=_limits(task))
+    spec = TurnSpec(limits=limits_of(task))
     await context.turns.start_turn(
         session, spec, turn=turn_id(effect.turn), is_wanted=lambda: _is_wanted(context, run.id, session)
     )
@@ -188,7 +188,7 @@ async def _new_process(context: Context, effect: OpenSession, run: TaskRun, agen
         on_idle=task.on_idle,
     )
     launch = await context.call(context.agents.turn, request)
-    spec = TurnSpec(launch=launch, limits=_limits(task))
+    spec = TurnSpec(launch=launch, limits=limits_of(task))
     await context.turns.start_turn(
         session, spec, turn=turn_id(effect.turn), is_wanted=lambda: _is_wanted(context, run.id, session)
     )
@@ -196,10 +196,6 @@ async def _new_process(context: Context, effect: OpenSession, run: TaskRun, agen
     process = (await context.turns.get_state(session)).connection
     assert process is not None
     return SessionStarted(run.id, session, pid=process.pid, host_pid=process.host_pid)
-
-
-def _limits(task: Task) -> TurnLimits:
-    return TurnLimits(timeout_s=task.timeout_s, idle_timeout_s=task.idle_timeout_s, on_idle=task.on_idle)
 
 
 def _is_wanted(context: Context, subtask: SubtaskId, session: SessionId) -> bool:
@@ -366,20 +362,23 @@ def _cause(context: Context, run: TaskRun, turn: TurnEnded) -> tuple[str, str]:
     if turn.code == "AUTH_REQUIRED":
         return "AUTH_REQUIRED", f"{agent} needs a login: {turn.line}"
     if turn.code is not None:
-        return turn.code, f"{agent}'s service refuses for longer than {task.input_timeout_s:g} s: {turn.line}"
+        return turn.code, f"{agent}'s service refuses for longer than {spell(task.input_timeout_s)}: {turn.line}"
     match turn.cause:
         case "login":
             return "AUTH_REQUIRED", f"{agent} shows a login screen: {turn.error}"
         case "input" if context.on_input == "fail":
             return "AWAITING_INPUT", f"{agent} asked, and nobody is there to answer: {turn.error}"
         case "input":
-            return "AWAITING_INPUT", f"{agent} asked, and nobody answered in {task.input_timeout_s:g} s: {turn.error}"
+            return (
+                "AWAITING_INPUT",
+                f"{agent} asked, and nobody answered in {spell(task.input_timeout_s)}: {turn.error}",
+            )
         case "not-ready":
             return "SESSION_WRITE_FAILED", f"{agent} did not take its prompt: {turn.error}"
         case "timeout":
-            return "AGENT_TIMEOUT", f"{agent} ran longer than its limit of {task.timeout_s:g} s and was ended"
+            return "AGENT_TIMEOUT", f"{agent} ran longer than its limit of {spell(task.timeout_s)} and was ended"
         case "idle":
-            return "AGENT_TIMEOUT", f"{agent} printed nothing for {task.idle_timeout_s:g} s and was ended"
+            return "AGENT_TIMEOUT", f"{agent} printed nothing for {spell(task.idle_timeout_s)} and was ended"
         case "close":
             return "SESSION_STATE_CONFLICT", f"{agent} was stopped"
         case "cancelled":

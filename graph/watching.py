@@ -18,7 +18,7 @@ from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import PhaseChanged
-from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.model import SubtaskId, Task
 from coordinate_agents.graph.pace import PACE
 from coordinate_agents.graph.planner import WITHOUT_SLOT
 from coordinate_agents.graph.speaking import asked_words, cause_of_outcome, choices_of
@@ -46,6 +46,11 @@ _SETTLE_MS: Final = int(1000 * PACE)
 SETTLE_BOUND_S: Final = 60.0
 
 
+def limits_of(task: Task) -> TurnLimits:
+    """The deadlines of a turn of the subtask."""
+    return TurnLimits(timeout_s=task.timeout_s, idle_timeout_s=task.idle_timeout_s, on_idle=task.on_idle)
+
+
 class Watch:
     """The turn of one subtask. `cause` is why it was ended from here, None when it was not; `detail` says more."""
 
@@ -65,8 +70,7 @@ class Watch:
 
         Raises: SessionError, and GraphError from recording.
         """
-        task = self._context.task(self._subtask)
-        limits = TurnLimits(timeout_s=task.timeout_s, idle_timeout_s=task.idle_timeout_s, on_idle=task.on_idle)
+        limits = limits_of(self._context.task(self._subtask))
         await self._context.turns.take_over(self._session, self._turn, TurnSpec(limits=limits))
         ended: list[SessionEnd | TurnFacts] = []
         failed: list[SessionError | GraphError] = []
@@ -117,6 +121,7 @@ class Watch:
 
     def _works(self) -> Iterator[Callable[[], Awaitable[None]]]:
         yield self._questions
+        yield self._limits
         if self._context.run(self._subtask).limited_since is not None:
             yield self._probe
         if self._agent is not None and self._agent.mode == "interactive":
@@ -127,6 +132,16 @@ class Watch:
         await anyio.sleep(PROBE_S)
         if self._phase == "working":
             self._record("working")
+
+    async def _limits(self) -> None:
+        """Let amended limits hold for the turn that runs; a driver that died may have been told of some."""
+        told: Task | None = None if self._context.revision > 1 else self._context.task(self._subtask)
+        while self.cause is None:
+            amended, task = self._context.amended.next, self._context.task(self._subtask)
+            if told is None or (limits_of(told), told.input_timeout_s) != (limits_of(task), task.input_timeout_s):
+                session, limits, told = self._session, limits_of(task), task
+                await self._context.sessions.set_limits(session, limits, input_timeout_s=task.input_timeout_s)
+            await amended.wait()
 
     # --- questions
 
@@ -218,15 +233,37 @@ class Watch:
 
     async def _answered(self, question: Question) -> Question | None:
         """The next question, or None when this one is gone, or when nobody answered in time (then `cause` is set)."""
-        run, task = self._context.run(self._subtask), self._context.task(self._subtask)
-        waited = self._context.clock.now() - (run.phase_since or 0.0)
-        with anyio.move_on_after(max(0.0, task.input_timeout_s - waited)) as scope:
-            return await self._context.sessions.question_change(self._session, question)
-        assert scope.cancelled_caught
+        changed: list[Question | None] = []
+        failed: list[SessionError] = []
+
+        async def until_changed() -> None:
+            try:
+                changed.append(await self._context.sessions.question_change(self._session, question))
+            except SessionError as error:
+                failed.append(error)
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(until_changed)
+            while (left_s := self._left_to_answer()) > 0:
+                # An amendment may give more time, or less.
+                amended = self._context.amended.next
+                with anyio.move_on_after(left_s):
+                    await amended.wait()
+            group.cancel_scope.cancel()
+        if failed:
+            raise failed[0]
+        if changed:
+            return changed[0]
         if self._phase == "held":
             return await self._after_hold()
         await self._end("input", self._asked or question.text)
         return None
+
+    def _left_to_answer(self) -> float:
+        """Seconds; the time of a driver that is gone counts, too."""
+        run, task = self._context.run(self._subtask), self._context.task(self._subtask)
+        return task.input_timeout_s - (self._context.clock.now() - (run.phase_since or 0.0))
 
     # --- a program that stays
 

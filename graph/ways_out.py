@@ -49,6 +49,8 @@ def ways_of_subtask(snapshot: Snapshot, run: TaskRun, *, agents: Sequence[str]) 
     graph, failure, code = snapshot.graph.id, run.failure, run.failure.code if run.failure else ""
     found = [*_own(failure, graph)]
     found.append(Way(_BEFORE.get(code, "another attempt"), f"{PROGRAM} graph-resume {graph} {run.id} --run"))
+    if code == "AGENT_TIMEOUT":
+        found.append(Way("with a longer limit in the graph file, before that", f"{PROGRAM} graph-amend {graph} FILE"))
     if code in _OF_PROGRAM:
         found.append(Way("when the configuration names another one", f"{PROGRAM} graph-amend {graph} FILE"))
     if code in _OF_AGENT:

@@ -6,6 +6,7 @@ Output, input, terminals. Nothing here starts, waits for or ends anything: `clie
 import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +29,7 @@ from coordinate_agents.sessions.model import (
     TurnLimits,
     WriteResult,
 )
+from coordinate_agents.sessions.spoken import permission_timeout_s
 
 MAX_WAIT_MS: Final = 25_000
 # Input is answered when it is known what became of it: readiness, typing 256 KiB, acknowledgement, each bounded there.
@@ -97,6 +99,14 @@ class Conversations:
     async def release(self, session_id: SessionId) -> None:
         """Let the deadlines run again; the time between counts in none. Raises as `write`."""
         await self._input(session_id, "hold", held=False)
+
+    async def set_limits(self, session_id: SessionId, limits: TurnLimits, *, input_timeout_s: float) -> None:
+        """Let other deadlines hold for the turn that goes on, counted from its beginning. Raises as `write`.
+
+        Between two turns only that of a person's answers changes.
+        """
+        fields = {"limits": asdict(limits), "permission_timeout_s": permission_timeout_s(input_timeout_s)}
+        await self._input(session_id, "limits", **fields)
 
     async def resize(self, session_id: SessionId, columns: int, rows: int) -> None:
         """Give the terminal another size; the program gets SIGWINCH. Raises as `write`."""

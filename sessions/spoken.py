@@ -92,8 +92,13 @@ def rules_of(request: TurnRequest) -> AcpRules:
     if timeout_s is None:
         return found
     return AcpRules(
-        found.load, found.policy, permission_timeout_s=timeout_s + _DRIVER_FIRST_S, idle_life_s=found.idle_life_s
+        found.load, found.policy, permission_timeout_s=permission_timeout_s(timeout_s), idle_life_s=found.idle_life_s
     )
+
+
+def permission_timeout_s(input_timeout_s: float) -> float:
+    """How long the host waits for a person's answer, of whom the driver waits for so long."""
+    return input_timeout_s + _DRIVER_FIRST_S
 
 
 def reading_of(path: Path) -> TurnReading:

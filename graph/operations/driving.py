@@ -174,6 +174,7 @@ def open_context(
         agents=runtime.agents,
         clock=runtime.clock,
         progress=runtime.progress,
+        revision=row.revision,
         checks=anyio.CapacityLimiter(checks),
         read_config=lambda text: config_of(text, runtime.config_now if needs == "agents" else None),
     )

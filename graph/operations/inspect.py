@@ -119,6 +119,11 @@ def _everything(runtime: Runtime, row: GraphRow, snapshot: Snapshot, run: TaskRu
     refs, refs_note = _kept_refs(runtime, row.id, run)
     return {
         "task": to_plain(task),
+        "limits": {
+            "timeoutS": task.timeout_s,
+            "idleTimeoutS": task.idle_timeout_s,
+            "inputTimeoutS": task.input_timeout_s,
+        },
         "dependents": sorted(other.id for other in snapshot.graph.tasks if run.id in other.depends_on),
         "facts": _last_facts(runtime, row.id, run),
         "checks": _checks(run),

@@ -329,8 +329,19 @@ class Custody:
                 if self.set_turn(asked if isinstance(asked, dict) else {}) is None:
                     return {"ok": False, "error": "the child has ended, or is being ended"}
                 return {"ok": True, "log_path": self._log_path, **facts}
+            case "limits":
+                return self._set_limits(message)
             case other:
                 return {"ok": False, "error": f"unknown operation {other!r}"}
+
+    def _set_limits(self, message: Message) -> Message:
+        """Other deadlines for what goes on; between turns nothing: the next one brings its own."""
+        asked = message.get("limits")
+        if self._clock.change(asked if isinstance(asked, dict) else {}, time.monotonic()):
+            self._set_stalled(False)
+        if self._speaker is not None:
+            self._speaker.change(message)
+        return {"ok": True}
 
     def turn_facts(self) -> Message:
         """What was printed in the present turn, and how long it takes."""

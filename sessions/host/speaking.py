@@ -126,6 +126,12 @@ class Speaker:
             case _:
                 return {}
 
+    def change(self, message: "Message") -> None:
+        """Let a permission request be answered by a person for so long from when it was asked."""
+        timeout_s = message.get("permission_timeout_s")
+        if isinstance(timeout_s, int | float):
+            self._rules = {**self._rules, "permission_timeout_s": float(timeout_s)}
+
     def part(self) -> None:
         """The polite end: the turn is cancelled, and the child's stdin closed. It may live on."""
         self._is_parting = True

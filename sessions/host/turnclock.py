@@ -30,6 +30,14 @@ class TurnClock:
         self.is_stalled = False
         self.begin(now)
 
+    def change(self, fields: "dict[str, object]", now: float) -> bool:
+        """Other limits for the present turn, from its beginning on. Whether it is stalled no more by them."""
+        if self.is_between_turns:
+            return False
+        self.limits = self.limits.of_turn(fields)
+        idle = self.limits.idle_timeout_s
+        return self.is_stalled and (idle is None or now < self._progressed_at + idle)
+
     def age_ms(self, now: float) -> int:
         return round((now - self._began_at) * 1000)
 

@@ -118,6 +118,32 @@ def test_driver_goes_on_with_an_amended_plan_without_stopping(world: World) -> N
     world.assert_nothing_left("plan")
 
 
+def test_amended_limit_holds_for_the_turn_that_runs_with_a_driver_and_without(world: World) -> None:
+    text = "id: plan\nsubtasks:\n  - {id: a, spec: x, timeout: 5h}\n  - {id: b, spec: x, timeout: 5h}\n"
+    world.hold("a", "b")
+    driver = world.start("graph-run", world.graph(text))
+    for name in ("a", "b"):
+        world.wait_for_start(name)
+    shown = world.run("graph-inspect", "plan", "a").out
+    assert (
+        "limits    timeout 5h, idleTimeout 10m, inputTimeout 12h; others: coordinate-agents graph-amend plan" in shown
+    )
+    shorter = text.replace("id: a, spec: x, timeout: 5h", "id: a, spec: x, timeout: 500ms")
+    assert world.run("graph-amend", "plan", world.graph(shorter)).code == 0
+    until(lambda: states(world)["a"] == "FAILED" or None, "a is ended by its new limit")
+    failure = subtask(world, "a")["failure"]
+    assert (failure["code"], "its limit of 500ms" in failure["message"]) == ("AGENT_TIMEOUT", True)
+    assert subtask(world, "b")["phase"] == "working"
+    assert "    coordinate-agents graph-amend plan FILE" in world.run("graph-inspect", "plan", "a").out
+
+    driver.send_signal(signal.SIGINT)
+    assert driver.wait(60) == 130
+    assert world.run("graph-amend", "plan", world.graph(shorter.replace("5h", "500ms"))).code == 0
+    assert world.run("graph-run", "plan").code == 4
+    assert subtask(world, "b")["failure"]["code"] == "AGENT_TIMEOUT"
+    world.assert_nothing_left("plan")
+
+
 def test_who_waits_for_a_subtask_that_is_dropped_is_told(world: World) -> None:
     world.hold("a")
     driver = world.start("graph-run", world.graph(CHAIN))

@@ -79,12 +79,22 @@ def test_a_question_that_nobody_answers_ends_at_its_deadline(world: World) -> No
     assert done.code == 5, str(done)
     failure = only(done.data)["failure"]
     assert failure["code"] == "AWAITING_INPUT"
-    assert "nobody answered in 1 s" in failure["message"]
+    assert "nobody answered in 1s" in failure["message"]
     assert "Do you trust this folder? [y/N]" in failure["message"]
     assert [item["kind"] for item in done.data["attention"]] == ["input"]
     assert not (world.place / "answers").exists()
     assert only(done.data)["attempt"] == 1
     world.assert_nothing_left("plan")
+
+
+def test_the_time_to_answer_can_be_amended_while_a_question_stands(world: World) -> None:
+    configure(world, ASKS.format(place=world.place))
+    text = "id: plan\nsubtasks: [{id: a, spec: x}]\n"
+    driver = world.start("graph-run", world.graph(text))
+    wait_for_phase(world, "plan", "a", "awaiting-input")
+    assert world.run("graph-amend", "plan", world.graph(text.replace("spec: x", "spec: x, inputTimeout: 1s"))).code == 0
+    assert driver.wait(60) == 5
+    assert "nobody answered in 1s" in only(world.status("plan"))["failure"]["message"]
 
 
 @pytest.mark.parametrize("way", ["option", "CI"])

@@ -151,7 +151,7 @@ def test_a_limit_that_lasts_longer_than_a_person_would_wait_ends_the_subtask(wor
     assert done.code == 5, str(done)
     failure = by_id(done.data)["a"]["failure"]
     assert failure["code"] == "RATE_LIMITED"
-    assert "refuses for longer than 3600 s: API Error: 429" in failure["message"]
+    assert "refuses for longer than 1h: API Error: 429" in failure["message"]
     assert [item["kind"] for item in done.data["attention"]] == ["quota"]
 
 
