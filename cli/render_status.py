@@ -102,10 +102,11 @@ def _brief(data: Mapping[str, Any]) -> list[str]:
 
 
 def _headline(graph: Mapping[str, Any]) -> Iterator[str]:
-    yield cut(f"{graph['id']}: {graph['state']}  {cell(graph['title'])}", width())
+    title = f"  {cell(graph['title'])}" if graph["title"] != graph["id"] else ""
+    yield cut(f"{graph['id']}: {graph['state']}{title}", width())
     parts = [f"base {short(graph['baseCommit'])}"]
     if graph.get("baseBehind"):
-        parts.append(f"{counted(graph['baseBehind'], 'commit')} behind")
+        parts.append(f"{counted(graph['baseBehind'], 'commit')} behind {cell(graph['baseBranch'])}")
     if graph["revision"] > 1:
         parts.append(f"revision {graph['revision']}")
     driver = graph["driver"]

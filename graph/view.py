@@ -152,6 +152,7 @@ def _status(
             "state": _graph_state(frontier, runs, summary, driver),
             "revision": row.revision,
             "baseCommit": row.base_commit,
+            "baseBranch": (summary.get("base_branch") or "").removeprefix("refs/heads/") or None,
             "baseBehind": base_behind,
             "maxConcurrency": document["max_concurrency"],
             "generation": row.generation,

@@ -35,7 +35,7 @@ def test_without_a_terminal_each_event_worth_telling_is_one_line(world: World) -
         "b: verifying",
         "b: FAILED: check never failed with exit code 1 (1 subtask blocked)",
     ]
-    assert done.out.startswith("plan: FAILED  plan\n")
+    assert done.out.startswith("plan: FAILED\n")
 
 
 def test_with_json_a_run_prints_one_document_and_no_progress(world: World) -> None:

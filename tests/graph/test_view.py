@@ -116,6 +116,7 @@ def test_a_new_graph_shows_every_subtask_in_id_order() -> None:
             "state": "CREATED",
             "revision": 1,
             "baseCommit": BASE,
+            "baseBranch": None,
             "baseBehind": None,
             "maxConcurrency": 4,
             "generation": 3,
