@@ -18,7 +18,7 @@ def cleanup(data: Mapping[str, Any]) -> list[str]:
     for item in data["items"]:
         # Of many only those that have, or had, something to say; --json has them all.
         if item["reason"] != "absent" or item["branchDeleted"] or len(data["items"]) == 1:
-            lines += _item(item, words)
+            lines += _item(item, words, is_dry=data["dryRun"] or item["outcome"] == "kept")
     return [*lines, "", _counts(data, words)] if lines else ["There is no worktree."]
 
 
@@ -46,15 +46,14 @@ def forgotten(data: Mapping[str, Any]) -> list[str]:
     return [*lines, "  the event log, the certificates and every branch stay"]
 
 
-def _item(item: Mapping[str, Any], words: Mapping[str, str]) -> Iterator[str]:
+def _item(item: Mapping[str, Any], words: Mapping[str, str], *, is_dry: bool) -> Iterator[str]:
     place = item["worktree"] if item["outcome"] != "absent" else None
     yield _joined(f"{words[item['outcome']]} {cell(item['subtask'])}", place, item["message"])
     if item["outcome"] in ("removed", "kept") and item["fileCount"]:
-        yield f"  {counted(item['fileCount'], 'file')} beside its commit, {size(item['bytes'])}:"
-        for file in item["files"][:MAX_FILES]:
-            yield f"    {size(file['bytes'])} {cell(file['path'])}"
-        if item["fileCount"] > MAX_FILES:
-            yield f"    … and {item['fileCount'] - MAX_FILES} more; --json lists the first 50"
+        # Beforehand each is worth a look; afterwards they are one word of many.
+        yield f"  {counted(item['fileCount'], 'file')} beside its commit, {size(item['bytes'])}{':' if is_dry else ''}"
+        if is_dry:
+            yield from _files(item)
     if item["pinned"]:
         yield f"  pinned: {', '.join(short(commit) for commit in item['pinned'][:5])}"
     if item["discard"]:
@@ -63,6 +62,13 @@ def _item(item: Mapping[str, Any], words: Mapping[str, str]) -> Iterator[str]:
         yield f"  branch {cell(item['branch'])} deleted; its commits are pinned"
     if item["next"]:
         yield f"  Next: {cell(item['next'])}"
+
+
+def _files(item: Mapping[str, Any]) -> Iterator[str]:
+    for file in item["files"][:MAX_FILES]:
+        yield f"    {size(file['bytes'])} {cell(file['path'])}"
+    if item["fileCount"] > MAX_FILES:
+        yield f"    … and {item['fileCount'] - MAX_FILES} more; --json lists the first 50"
 
 
 def _joined(head: str, place: str | None, message: str | None) -> str:

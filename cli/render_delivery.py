@@ -23,4 +23,6 @@ def delivered(data: Mapping[str, Any]) -> list[str]:
         *(f"  {cell(line)}" for line in data["publish"][:1]),
         "and then one of:",
         *(f"  {cell(line)}" for line in data["publish"][1:]),
+        "",
+        f"Worktrees that are not needed any more: coordinate-agents graph-cleanup {data['graph']} --all",
     ]

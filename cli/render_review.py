@@ -22,7 +22,8 @@ def material(material: Mapping[str, Any]) -> Iterator[str]:
     whole = material["integration"]
     if whole is not None:
         yield f"To be reviewed: {whole['commit']}"
-        yield f"  against base {short(whole['base'])}; {_checks(whole['checks'])}"
+        against = cell(whole["onto"]) if whole["onto"] else "base"
+        yield f"  against {against} {short(whole['base'])}; {_checks(whole['checks'])}"
         yield from visible_lines(whole["stat"].rstrip(), max_lines=MAX_STAT_LINES, limit=width())
         yield ""
     parts = material["subtasks"]

@@ -1,5 +1,6 @@
 """The text of graph-status and graph-list: what needs a person first, then one line per subtask, bounded."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ def status(data: Mapping[str, Any]) -> list[str]:
     lines += _integration(data.get("integration"))
     lines += _idle_sessions(graph["id"], data.get("subtasks") or ())
     lines += following(data)
+    if data.get("again"):
+        lines += ["Everything in it was done before. Once more, as a graph of its own:", f"  {cell(data['again'])}"]
     return lines
 
 
@@ -157,11 +160,25 @@ def _integration(integration: Mapping[str, Any] | None) -> list[str]:
         line += " (of earlier commits)"
     if integration["commit"]:
         line += f" {short(integration['commit'])}"
+    if integration["onto"]:
+        line += f" onto {cell(integration['ontoName'] or 'commit')} {short(integration['onto'])}"
     if integration["branch"]:
         line += f" on {cell(integration['branch'])}"
     lines = [line]
     if integration["worktree"]:
         lines.append(f"  {cell(integration['worktree'])}")
+    return lines
+
+
+def _after_approval(graph: str, data: Mapping[str, Any]) -> list[str]:
+    """Deliver, then clean up; nothing once that was done."""
+    commit = data["integration"]["commit"] if data["integration"] else None
+    branches = [each["branch"] for each in data.get("deliveries") or () if each["source"] == commit]
+    if not branches:
+        return ["", f"Next, to have it on a branch of yours: {PROGRAM} graph-deliver {graph} --branch NAME"]
+    lines = ["", f"Delivered to {cell(', '.join(branches))}."]
+    if any(each["worktree"] for each in (*data["subtasks"], data["integration"])):
+        lines.append(f"Next, when nothing is to be changed any more: {PROGRAM} graph-cleanup {graph} --all")
     return lines
 
 
@@ -193,9 +210,17 @@ def following(data: Mapping[str, Any]) -> list[str]:
     if state == "SUCCEEDED" and all(each["verifiedCommit"] == data["graph"]["baseCommit"] for each in data["subtasks"]):
         return ["", "Nothing to integrate: no subtask changed anything."]
     if state == "SUCCEEDED":
-        return ["", f"Next: {PROGRAM} graph-integrate {graph}"]
+        lines = ["", f"Next: {PROGRAM} graph-integrate {graph}"]
+        if data["graph"].get("baseBehind"):
+            onto = shlex.quote(data["graph"]["baseBranch"])
+            lines.append(
+                f"or on top of {cell(onto)} as it is now: {PROGRAM} graph-integrate {graph} --onto {cell(onto)}"
+            )
+        return lines
     if state == "INTEGRATED":
         return ["", f"Next: {PROGRAM} graph-review {graph}"]
+    if state == "APPROVED":
+        return _after_approval(graph, data)
     if state in ("FAILED", "STOPPED") and (frontier["failed"] or frontier["stopped"]):
         return ["", f"Next, when the cause is settled: {PROGRAM} graph-run {graph} --retry-failed"]
     return []  # the attention names the command

@@ -648,10 +648,13 @@ class IntegrationCommandStarting:
 
 @value_class
 class IntegrationJudged:
+    """`left`: untracked files that setup and the checks left in its worktree; nobody's work."""
+
     commit: CommitId
     accepted: bool
     checks: tuple[CheckOutcome, ...] = ()
     failure: Failure | None = None
+    left: tuple[str, ...] = ()
 
 
 @value_class

@@ -7,6 +7,7 @@ made.
 
 import shlex
 from dataclasses import replace
+from typing import Final
 
 from coordinate_agents.graph.branches import gone_commit
 from coordinate_agents.graph.checking import run_at
@@ -43,6 +44,9 @@ from coordinate_agents.worktrees.model import (
     Worktree,
     branch_ref,
 )
+
+# Names that one event holds; a worktree with more of them stays until a person discards it.
+_MAX_LEFT: Final = 500
 
 
 async def merge_heads(context: Context) -> Event:
@@ -211,13 +215,20 @@ async def check_integration(context: Context) -> Event:
     )
     checks = (*graph.checks, *graph.integration_checks)
     outcomes: list[CheckOutcome] = []
+    before: frozenset[str] = frozenset()
     if checks:
+        # What stands there already may be a person's, who commits in this worktree.
+        before = frozenset(await context.call(context.worktrees.untracked, integration.worktree, context.frozen))
         await bring_and_setup(context, run, integration.worktree)
     for check in checks:
         outcomes.append(await _check(context, run, check, outcomes))
     failed = next((each for each in outcomes if each.outcome != "passed"), None)
     failure = _check_failure(context, failed) if failed else None
-    return IntegrationJudged(integration.commit, failed is None, tuple(outcomes), failure)
+    left: tuple[str, ...] = ()
+    if checks:
+        after = await context.call(context.worktrees.untracked, integration.worktree, context.frozen)
+        left = tuple(sorted(set(after) - before))[:_MAX_LEFT]
+    return IntegrationJudged(integration.commit, failed is None, tuple(outcomes), failure, left)
 
 
 async def _check(context: Context, run: TaskRun, check: Check, before: list[CheckOutcome]) -> CheckOutcome:

@@ -297,9 +297,10 @@ def _fold_integration(integration: Integration, event: Any) -> Integration:
             )
         case IntegrationCommandStarting(session=session, marker=marker):
             return replace(integration, command_session=session, command_marker=marker)
-        case IntegrationJudged(accepted=accepted, checks=checks, failure=failure):
+        case IntegrationJudged(accepted=accepted, checks=checks, failure=failure, left=left):
             state: IntegrationState = "integrated" if accepted else "failed"
-            judged = replace(integration, state=state, checks=checks, failure=failure)
+            baseline = tuple(sorted({*integration.baseline, *left}))
+            judged = replace(integration, state=state, checks=checks, failure=failure, baseline=baseline)
             return replace(judged, good=_good(judged)) if accepted else judged
         case IntegrationFailed(failure=failure):
             return replace(integration, state="failed", failure=failure)

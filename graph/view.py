@@ -443,6 +443,7 @@ def _integration(graph: str, integration: Mapping[str, Any], *, is_current: bool
         "worktree": worktree.get("path"),
         "commit": integration.get("commit"),
         "onto": integration.get("onto"),
+        "ontoName": integration.get("onto_name") or None,
         "conflict": conflict_json(integration) if is_conflict else None,
         "checks": [check_json(check) for check in integration.get("checks", ())],
         "failure": failure_json(failure),

@@ -170,5 +170,5 @@ def _conflict(branch: str, why: str, next: str | None = None) -> WorktreeError:
         "WORKTREE_CONFLICT",
         f"Branch {branch} was not delivered to: {why}.",
         kept="every branch and checkout as it is",
-        next=next or "deliver to a new branch: --branch NAME",
+        next=next,
     )

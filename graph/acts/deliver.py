@@ -14,6 +14,7 @@ from coordinate_agents.graph.engine import Engine
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import BranchDelivered
 from coordinate_agents.graph.snapshot import Delivered, Snapshot
+from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG, DeliveryRequest, Squash, branch_ref
 
 PROGRAM = "coordinate-agents"
@@ -29,7 +30,11 @@ async def deliver(
     context = engine.context
     found, branch, is_squashed = delivery(context.snapshot), str(asked["branch"]), bool(asked.get("squash"))
     request = await context.call(_request, context, found, branch, is_squashed=is_squashed)
-    done = await context.call(context.worktrees.deliver, request)
+    try:
+        done = await context.call(context.worktrees.deliver, request)
+    except WorktreeError as error:
+        error.next = error.next or f"{PROGRAM} graph-deliver {context.graph_id} --branch NAME"
+        raise
     crash_point("deliver.done")
     known = delivered_to(context.snapshot, branch)
     is_known = known is not None and (known.commit, known.source) == (done.commit, found.commit)

@@ -80,10 +80,12 @@ def _material(runtime: Runtime, graph: str, subtasks: list[str]) -> dict[str, An
     integration = snapshot.summary.integration
     whole: dict[str, Any] | None = None
     if not subtasks and integration.state == "integrated" and integration.commit is not None:
-        base = snapshot.summary.base or CommitId("")
+        # What it was merged onto is not the graph's work.
+        base = integration.onto or snapshot.summary.base or CommitId("")
         stat = runtime.worktrees.diff(base, integration.commit, stat=True, max_bytes=MAX_STAT_BYTES)
         whole = {
             "base": base,
+            "onto": integration.onto_name or None,
             "commit": integration.commit,
             "stat": stat,
             "checks": [_check(each) for each in integration.checks],

@@ -2,11 +2,13 @@
 
 import contextlib
 import os
+import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +19,7 @@ from coordinate_agents.graph.operations.artefacts import prepare, write_artefact
 from coordinate_agents.graph.operations.create import create_document, read_document, spec_document
 from coordinate_agents.graph.operations.driving import DriveRequest, drive_graph, exit_code_of
 from coordinate_agents.graph.operations.leaving import Ending
-from coordinate_agents.graph.operations.loading import pick_graph, require_subtask
+from coordinate_agents.graph.operations.loading import is_finished, pick_graph, require_subtask
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
@@ -39,6 +41,7 @@ class Request:
     spec: str | None = None
     check: tuple[str, ...] = ()
     agent: str | None = None
+    as_: str | None = None
     integrate: bool = False
     until: str | None = None
     retry_failed: bool = False
@@ -57,6 +60,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
     if request.artefacts is not None:
         request = replace(request, artefacts=prepare(request.artefacts))
     row = _graph(runtime, request)
+    was_finished = is_finished(runtime.store, row)
     if request.until is not None:
         require_subtask(row, request.until)
     if request.take_over:
@@ -90,6 +94,8 @@ def execute(runtime: Runtime, request: Request) -> Result:
         advice = [f"Nothing more was started: {snapshot.summary.ended_reason}."]
     if advice:
         data["advice"] = advice
+    if was_finished and (again := _again(runtime, row, request)) is not None:
+        data["again"] = again
     if request.artefacts is not None:
         data["artefacts"] = write_artefacts(runtime, row.id, request.artefacts, {**data, "exitCode": code})
     return Result(data, code)
@@ -100,7 +106,7 @@ def _graph(runtime: Runtime, request: Request) -> GraphRow:
         if request.graph is not None:
             raise GraphError("INVALID_USAGE", "give a graph or --spec, not both.")
         document = spec_document(request.spec, checks=request.check, agent=request.agent)
-        return create_document(runtime, document, root_option=request.worktree_root)[0]
+        return create_document(runtime, document, as_id=request.as_, root_option=request.worktree_root)[0]
     if request.check or request.agent is not None:
         raise GraphError(
             "INVALID_USAGE",
@@ -109,9 +115,26 @@ def _graph(runtime: Runtime, request: Request) -> GraphRow:
             next="coordinate-agents graph-run --help",
         )
     if request.graph is not None and is_document(runtime, request.graph):
-        document = read_document(request.graph)
-        return create_document(runtime, document, root_option=request.worktree_root, file=request.graph)[0]
+        document = read_document(request.graph, as_id=request.as_)
+        return create_document(
+            runtime, document, as_id=request.as_, root_option=request.worktree_root, file=request.graph
+        )[0]
+    if request.as_ is not None:
+        raise GraphError(
+            "INVALID_USAGE",
+            f"--as {request.as_} names a new graph of a file; {request.graph or 'the graph that runs'} is recorded.",
+            kept="everything as it is; nothing was started",
+            next="coordinate-agents graph-run FILE --as ID",
+        )
     return pick_graph(runtime.store, request.graph)
+
+
+def _again(runtime: Runtime, row: GraphRow, request: Request) -> str | None:
+    """The words that run the same file once more, as a graph of its own; None for what was not given as one."""
+    if request.graph is None or request.graph == "-" or not is_document(runtime, request.graph):
+        return None
+    number = next(number for number in count(2) if runtime.store.graph(f"{row.id}-{number}") is None)
+    return f"coordinate-agents graph-run {shlex.quote(request.graph)} --as {row.id}-{number}"
 
 
 def is_document(runtime: Runtime, word: str) -> bool:

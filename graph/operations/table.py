@@ -158,6 +158,7 @@ VERBS: Final[tuple[Verb, ...]] = (
             Param("spec", "run one subtask with this text instead of a graph file"),
             Param("check", "command that must pass on the result of --spec; repeat for several", multiple=True),
             Param("agent", "who works on --spec (default: the one that a graph without a word about it gets)"),
+            Param("as", "id to use instead of the file's, so that the same file runs once more"),
             Param("integrate", "integrate when every subtask succeeded", kind="flag"),
             Param("until", "stop after this subtask and what it needs"),
             Param("retry-failed", "first make failed and stopped subtasks ready again", kind="flag"),

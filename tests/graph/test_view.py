@@ -299,6 +299,7 @@ def test_the_graph_itself_comes_before_its_subtasks_when_it_needs_a_person() -> 
         "worktree": None,
         "commit": None,
         "onto": None,
+        "ontoName": None,
         "conflict": {"subtasks": ["a", "b"], "paths": ["x"], "applied": ["a"]},
         "checks": [],
         "failure": {

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from world import World, differences, git
+from world import World, commit_file, differences, git
 
 from coordinate_agents.worktrees.crashpoints import POINTS as GIT_POINTS
 
@@ -65,6 +65,47 @@ def test_a_delivered_graph_stands_on_the_named_branch_and_says_how_to_publish_it
     assert len(records(world)) == 1
     assert [each["branch"] for each in world.status("plan")["deliveries"]] == ["release/1"]
     assert "Branch release/1 holds" in world.run("graph-deliver", "plan", "--branch", "release/1").out
+
+
+def test_the_day_of_a_delivery_leads_from_a_moved_base_to_the_same_file_again(world: World) -> None:
+    """Main moved meanwhile; a check leaves files that its own .gitignore hides, as pytest does."""
+    leaving = "checks: [{name: tests, run: [sh, -c, \"mkdir -p cache; echo '*' > cache/.gitignore; touch cache/x\"]}]\n"
+    plan = world.graph(f"id: plan\n{leaving}subtasks: [{{id: a, spec: x}}, {{id: b, spec: x}}]\n")
+    assert world.run("graph-run", plan).code == 0
+    commit_file(world.root, "meanwhile.txt", "of main\n")
+    tip = git(world.root, "rev-parse", "main")
+    status = world.run("graph-status", "plan").out.splitlines()
+    assert status[:2] == [
+        "plan: SUCCEEDED",
+        f"base {world.status('plan')['graph']['baseCommit'][:10]}, 1 commit behind main",
+    ]
+    assert status[-1] == "or on top of main as it is now: coordinate-agents graph-integrate plan --onto main"
+
+    onto = world.run(*status[-1].split("now: coordinate-agents ")[1].split())
+    assert f"onto main {tip[:10]} on coordinate-agents/plan/integration" in onto.out
+    looked = world.run("graph-review", "plan").out
+    assert f"  against main {tip[:10]}; 1/1 checks passed" in looked
+    assert (" f-a " in looked, "meanwhile.txt" in looked) == (True, False)
+    assert world.run("graph-review", "plan", "--decision", "REVIEW_APPROVED").code == 0
+    assert "graph-deliver plan --branch NAME" in world.run("graph-status", "plan").out.splitlines()[-1]
+    refused = world.run("graph-deliver", "plan", "--branch", "main")
+    assert refused.err.splitlines()[-1] == "Next: coordinate-agents graph-deliver plan --branch NAME"
+    told = world.run("graph-deliver", "plan", "--branch", "release").out.splitlines()
+    assert told[-1].endswith(": coordinate-agents graph-cleanup plan --all")
+    last = world.run("graph-status", "plan").out.splitlines()[-2:]
+    assert (last[0], "graph-cleanup plan --all" in last[1]) == ("Delivered to release.", True)
+
+    cleaned = world.run("graph-cleanup", "plan", "--all", "--json")
+    assert {each["outcome"] for each in cleaned.data["items"]} == {"removed"}, str(cleaned)
+    assert world.run("graph-status", "plan").out.splitlines()[-1] == "Delivered to release."
+    again = world.run("graph-run", plan).out.splitlines()
+    assert again[-2:] == [
+        "Everything in it was done before. Once more, as a graph of its own:",
+        f"  coordinate-agents graph-run {plan} --as plan-2",
+    ]
+    done = world.run(*again[-1].split()[1:], "--json")
+    assert (done.code, done.data["graph"]["id"], done.data["graph"]["baseCommit"]) == (0, "plan-2", tip)
+    assert world.run("graph-run", "plan", "--as", "x").code == 2
 
 
 def test_the_body_lists_subtasks_checks_warnings_and_commits_without_acting_markup(world: World) -> None:
