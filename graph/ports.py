@@ -420,8 +420,8 @@ class Sessions(Protocol):
 
     async def look(self, session_id: SessionId) -> SessionFacts: ...
 
-    async def turn_record(self, session_id: SessionId) -> TurnRecord | None:
-        """What was last written of its turns; None when it never had one."""
+    def turn_record(self, session_id: SessionId) -> TurnRecord | None:
+        """What was last written of its turns; None when it never had one. Reads one small file."""
         ...
 
     async def question(self, session_id: SessionId) -> Question | None:
@@ -455,10 +455,14 @@ class Sessions(Protocol):
         """Output from the cursor on (None: the last `max_bytes`), also after the end. `wait_ms` ≤ 25000."""
         ...
 
-    async def look_and_read(
-        self, session_id: SessionId, limits: ReadLimits, *, wait_ms: int = 0
-    ) -> tuple[SessionFacts, Output | None]:
-        """`look` and `read` at once; no output only where the Session is absent."""
+    def look_now(
+        self, session_id: SessionId, limits: ReadLimits | None = None, *, wait_ms: int = 0
+    ) -> tuple[SessionFacts, Output | None] | None:
+        """`look`, with limits also `read`, of a Session that a host holds, in one question and without an event loop.
+
+        None for every other one: `look` and `read` say what became of it. Blocks; bounded as they are. Raises as
+        `read`, where it reads.
+        """
         ...
 
     async def raw_output(self, session_id: SessionId, *, cursor: int | None) -> tuple[bytes, int, int, int]:

@@ -13,14 +13,14 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import anyio.to_thread
 
-from coordinate_agents.sessions import asking, custodian, exchange, starting, strays
+from coordinate_agents.sessions import asking, custodian, exchange, glance, starting, strays
 from coordinate_agents.sessions.connection import HostConnection, HostGone, read_token
 from coordinate_agents.sessions.conversation import MAX_WAIT_MS, nudge
 from coordinate_agents.sessions.errors import SessionError
@@ -62,10 +62,15 @@ class SessionHosts(Speaking):
         self, sessions_root: Path, *, runtime_dir: Path | None = None, look_bound_s: float = LOOK_BOUND_S
     ) -> None:
         super().__init__(sessions_root, look_bound_s)
-        self.socket_dir = _usable_socket_dir(runtime_dir)
+        self._runtime_dir = runtime_dir
         self._hosts: dict[SessionId, HostProcess] = {}
         self._server = ForkServer(starting.ptyprocess_path())
         self._starters: anyio.CapacityLimiter | None = None
+
+    @cached_property
+    def socket_dir(self) -> Path:
+        """Where the hosts that are started here listen."""
+        return _usable_socket_dir(self._runtime_dir)
 
     async def start(self, launch: Launch) -> SessionRecord:
         """See the port. Raises: SPAWN_FAILED, SESSION_START_FAILED, SESSION_STATE_CONFLICT when the id was used."""
@@ -122,29 +127,31 @@ class SessionHosts(Speaking):
             case "absent":
                 return SessionFacts("absent")
 
-    async def look_and_read(
-        self, session_id: SessionId, limits: ReadLimits, *, wait_ms: int = 0
-    ) -> tuple[SessionFacts, Output | None]:
-        """`look` and `read` over one connection; no output only where the Session is absent. Raises as `read`."""
-        wait_ms = min(max(wait_ms, 0), MAX_WAIT_MS)
+    def look_now(
+        self, session_id: SessionId, limits: ReadLimits | None = None, *, wait_ms: int = 0
+    ) -> tuple[SessionFacts, Output | None] | None:
+        """See the port. Blocks for the look bound, and for `wait_ms` (25,000 at most) where it reads."""
         seen = self._see(session_id)
-        if seen.custody == "held" and seen.record is not None and seen.record.socket is not None:
+        if seen.custody != "held" or seen.record is None or seen.record.socket is None:
+            return None
+        questions = [glance.Question("look", self._look_bound_s)]
+        if limits is not None:
+            wait_ms = min(max(wait_ms, 0), MAX_WAIT_MS)
             bound_s = self._look_bound_s + wait_ms / 1000
-            looked, found = None, None
-            with anyio.move_on_after(bound_s), suppress(HostGone, TimeoutError):
-                async with HostConnection(seen.record.socket, read_token(self._path(session_id))) as host:
-                    with anyio.fail_after(self._look_bound_s):
-                        looked = await host.ask("look")
-                    found = await host.ask("read", wait_ms=wait_ms, **limits)
-            if looked is not None and found is not None:
-                return _live(seen.record, looked), exchange.output_of(exchange.result_of(found), limits["form"])
-        # It has ended, or its host is silent: each says so in its own way.
-        facts = await self.look(session_id)
-        if facts.liveness == "absent":
+            questions.append(glance.Question("read", bound_s, {"wait_ms": wait_ms, **limits}))
+        try:
+            looked, *found = glance.ask(seen.record.socket, read_token(self._path(session_id)), questions)
+        except HostGone:
+            return None  # it has ended, or `look` makes it come back
+        except TimeoutError:
+            facts = self._no_answer(session_id)
+            if facts.liveness != "unreachable":
+                return None
+            if limits is not None:
+                raise self._silent(session_id) from None
             return facts, None
-        if facts.liveness == "unreachable" and self._see(session_id).custody == "held":
-            raise self._silent(session_id)  # a read would ask it for as long again
-        return facts, await self.read(session_id, wait_ms=wait_ms, **limits)
+        facts = _live(seen.record, looked)
+        return facts, exchange.output_of(exchange.result_of(found[0]), limits["form"]) if limits is not None else None
 
     async def _see_settled(self, session_id: SessionId) -> custodian.Seen:
         """Bounded: one that is being started is waited for, since its starter may have died and its host end, too."""
@@ -184,9 +191,9 @@ class SessionHosts(Speaking):
         seen = self._see(session_id)
         return None if seen.custody in ("absent", "foreign") else seen.record
 
-    async def turn_record(self, session_id: SessionId) -> TurnRecord | None:
+    def turn_record(self, session_id: SessionId) -> TurnRecord | None:
         """See the port."""
-        return None if self._see(session_id).custody == "absent" else load_record(self._path(session_id))
+        return load_record(self._path(session_id)) if starting.SESSION_ID.fullmatch(session_id) else None
 
     async def record_change(self, session_id: SessionId, known: SessionRecord | None) -> SessionRecord | None:
         """The record once question, turn or conversation are others than in `known`. Never returns after the end."""

@@ -11,10 +11,10 @@ import anyio
 
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.operations.session_shape import session_json
-from coordinate_agents.graph.operations.session_target import Target, find, target_of
+from coordinate_agents.graph.operations.session_target import Target, find, find_living
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
-from coordinate_agents.sessions.model import Output, ReadLimits, SessionId
+from coordinate_agents.sessions.model import Output, ReadLimits
 from coordinate_agents.worktrees.values import value_class
 
 DEFAULT_BYTES: Final = 65536
@@ -38,7 +38,10 @@ def execute(runtime: Runtime, request: Request) -> Result:
     _check(request)
     if request.follow:
         return Result({}, stream=_follow(runtime, request, anyio.run(find, runtime, request.session)))
-    target, output = anyio.run(_find_and_read, runtime, request)
+    wait_ms = int((request.wait or 0.0) * 1000)
+    living = find_living(runtime, request.session, _limits(request, request.cursor), wait_ms=wait_ms)
+    target, output = living or anyio.run(_find_and_read, runtime, request, wait_ms)
+    assert output is not None  # both have read
     return Result({"session": session_json(target), **output_json(output), "raw": bool(request.raw)})
 
 
@@ -62,17 +65,9 @@ def _check(request: Request) -> None:
         raise GraphError("INVALID_USAGE", "--max-lines is at least 1.")
 
 
-async def _find_and_read(runtime: Runtime, request: Request) -> tuple[Target, Output]:
-    wait_ms = int((request.wait or 0.0) * 1000)
-    if "/" in request.session:
-        target = await find(runtime, request.session)
-        return target, await _read(runtime, target, request, request.cursor, wait_ms)
-    facts, output = await runtime.sessions.look_and_read(
-        SessionId(request.session), _limits(request, request.cursor), wait_ms=wait_ms
-    )
-    target = target_of(runtime, request.session, facts)
-    assert output is not None  # it is not absent
-    return target, output
+async def _find_and_read(runtime: Runtime, request: Request, wait_ms: int) -> tuple[Target, Output]:
+    target = await find(runtime, request.session)
+    return target, await _read(runtime, target, request, request.cursor, wait_ms)
 
 
 async def _read(runtime: Runtime, target: Target, request: Request, cursor: int | None, wait_ms: int) -> Output:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.operations.loading import pick_subtask, subtask_ids
 from coordinate_agents.graph.runtime import Runtime
-from coordinate_agents.sessions.model import SessionFacts, SessionId
+from coordinate_agents.sessions.model import Output, ReadLimits, SessionFacts, SessionId
 
 PROGRAM = "coordinate-agents"
 
@@ -50,11 +50,6 @@ async def find(runtime: Runtime, word: str) -> Target:
     facts = await runtime.sessions.look(SessionId(word))
     if facts.liveness == "absent" and (row := runtime.store.graph(word)) and len(only := subtask_ids(row)) == 1:
         return await find(runtime, f"{word}/{only[0]}")
-    return target_of(runtime, word, facts)
-
-
-def target_of(runtime: Runtime, word: str, facts: SessionFacts) -> Target:
-    """The Session with this id, which was looked at. Raises: SESSION_NOT_FOUND."""
     if facts.liveness == "absent":
         raise GraphError(
             "SESSION_NOT_FOUND",
@@ -64,6 +59,31 @@ def target_of(runtime: Runtime, word: str, facts: SessionFacts) -> Target:
             facts={"sessionId": word},
         )
     return Target(SessionId(word), facts, _subtask_of(runtime, facts))
+
+
+def find_living(
+    runtime: Runtime, word: str, limits: ReadLimits | None = None, *, wait_ms: int = 0
+) -> tuple[Target, Output | None] | None:
+    """As `find`, and what is read at once, for a Session with a host; asks that alone, in one go. Blocks.
+
+    None where there is more to say than a host can: `find` says it. The subtask is looked up only where `word` names it
+    or the Session's labels do not say all of it (`with_subtask`). Raises: TASK_NOT_FOUND, INVALID_USAGE; with limits as
+    a read.
+    """
+    subtask = subtask_named(runtime, word) if "/" in word else None
+    name = SessionId(word if subtask is None else subtask.run.get("session") or "")
+    found = runtime.sessions.look_now(name, limits, wait_ms=wait_ms)
+    if found is None:
+        return None
+    facts, output = found
+    target = Target(name, facts, subtask)
+    is_labelled = facts.record is not None and bool(facts.record.labels.get("agent"))
+    return target if is_labelled else with_subtask(runtime, target), output
+
+
+def with_subtask(runtime: Runtime, target: Target) -> Target:
+    """The same with its subtask, if it has one."""
+    return target if target.subtask is not None else target._replace(subtask=_subtask_of(runtime, target.facts))
 
 
 def subtask_named(runtime: Runtime, word: str) -> Subtask:

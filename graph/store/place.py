@@ -7,7 +7,7 @@ the POSIX locks that SQLite holds for this process on it (fcntl(2)); size and ki
 import os
 import stat
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.store import failures, filesystem
@@ -15,41 +15,25 @@ from coordinate_agents.graph.store import failures, filesystem
 DATABASE: Final = "state.db"
 
 
-class StatePlace(NamedTuple):
-    """The paths in one state folder (contract section 3). Only names; whether they exist is another question."""
+class StatePlace:
+    """The paths in one state folder (contract section 3). Only names; whether they exist is another question.
 
-    folder: Path
+    `new_database`: the database while it is being made; renamed when complete, so `database` is never half made.
+    `lock`: exclusive to create, migrate, checkpoint or close a writer; shared to read. `marker` says that a database
+    was here; its text is the database's id.
+    """
 
-    @property
-    def database(self) -> Path:
-        return self.folder / DATABASE
+    __slots__ = ("database", "folder", "leases", "lock", "marker", "new_database", "shm", "wal")
 
-    @property
-    def new_database(self) -> Path:
-        """The database while it is being made; renamed when complete, so `database` is never half made."""
-        return self.folder / f"{DATABASE}.new"
-
-    @property
-    def wal(self) -> Path:
-        return self.folder / f"{DATABASE}-wal"
-
-    @property
-    def shm(self) -> Path:
-        return self.folder / f"{DATABASE}-shm"
-
-    @property
-    def lock(self) -> Path:
-        """Exclusive: create, migrate, checkpoint, close a writer. Shared: read."""
-        return self.folder / "state.lock"
-
-    @property
-    def marker(self) -> Path:
-        """Says that a database was here; its text is the database's id."""
-        return self.folder / "state.id"
-
-    @property
-    def leases(self) -> Path:
-        return self.folder / "leases"
+    def __init__(self, folder: Path) -> None:
+        self.folder: Final = folder
+        self.database: Final = folder / DATABASE
+        self.new_database: Final = folder / f"{DATABASE}.new"
+        self.wal: Final = folder / f"{DATABASE}-wal"
+        self.shm: Final = folder / f"{DATABASE}-shm"
+        self.lock: Final = folder / "state.lock"
+        self.marker: Final = folder / "state.id"
+        self.leases: Final = folder / "leases"
 
 
 def prepare(place: StatePlace) -> None:
