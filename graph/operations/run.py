@@ -161,7 +161,7 @@ def _detached(runtime: Runtime, row: GraphRow, request: Request) -> Result:
     if current is None:
         once = [("--retry-failed", request.retry_failed), ("--stop-on-exit", request.stop_on_exit)]
         driver = start_detached(runtime, row.id, request, [name for name, wanted in once if wanted])
-        _await_driver(runtime, row.id, driver)
+        await_driver(runtime, row.id, driver)
     else:
         raise GraphError(
             "LEASE_HELD",
@@ -172,13 +172,6 @@ def _detached(runtime: Runtime, row: GraphRow, request: Request) -> Result:
     data = status_of(runtime, row.id)
     data["cursor"] = row.last_seq
     return Result(data)
-
-
-def _await_driver(runtime: Runtime, graph: str, driver: subprocess.Popen[bytes]) -> None:
-    """Return when it drives, or has ended: until then a graph-stop would find nobody to tell, and stop nothing."""
-    bound = time.monotonic() + _DETACHED_S
-    while holder(runtime.state_dir, graph) is None and driver.poll() is None and time.monotonic() < bound:
-        time.sleep(_LOOK_EVERY_S)
 
 
 def start_detached(
@@ -221,3 +214,10 @@ def start_detached(
             start_new_session=True,
             close_fds=True,
         )
+
+
+def await_driver(runtime: Runtime, graph: str, driver: subprocess.Popen[bytes]) -> None:
+    """Return when it drives, or has ended: until then a graph-stop would find nobody to tell, and stop nothing."""
+    bound = time.monotonic() + _DETACHED_S
+    while holder(runtime.state_dir, graph) is None and driver.poll() is None and time.monotonic() < bound:
+        time.sleep(_LOOK_EVERY_S)
