@@ -23,6 +23,7 @@ Mode = Literal["oneshot", "interactive"]
 Permissions = Literal["ask", "edits", "allow", "deny"]
 NotifyOn = Literal["attention", "ended"]
 
+LAST_PORT: Final = 65535
 DEFAULT_COMMAND_TIMEOUT_S: Final = 10 * 60.0
 DEFAULT_MIN_FREE_DISK_BYTES: Final = 2 << 30
 
@@ -63,6 +64,14 @@ class Ports:
 
     base: int
     size: int
+
+    @property
+    def last_block(self) -> int:
+        """The highest number whose ports all exist."""
+        return (LAST_PORT + 1 - self.base) // self.size - 1
+
+    def first_of(self, number: int) -> int:
+        return self.base + number * self.size
 
 
 @value_class

@@ -22,6 +22,7 @@ from coordinate_agents.graph.config import Config
 from coordinate_agents.graph.events import Event
 from coordinate_agents.graph.model import GraphId, SubtaskId, Task, TaskGraph, slug
 from coordinate_agents.graph.ports import Agents, Clock, Progress, Sessions, Turns, Worktrees
+from coordinate_agents.graph.slots import Slots
 from coordinate_agents.graph.snapshot import Snapshot, TaskRun
 from coordinate_agents.graph.store.blobs import Blobs
 from coordinate_agents.graph.store.store import Store
@@ -64,6 +65,7 @@ class Context:
     agents: Agents
     clock: Clock
     progress: Progress
+    slots: Slots
     record: Callable[[Event], None] = lambda event: None
     tokens: Callable[[str, Sequence[str], SubtaskId | None], AbstractAsyncContextManager[None]] = (
         lambda key, needs, subtask: nullcontext()
@@ -100,9 +102,12 @@ class Context:
 
     @asynccontextmanager
     async def with_turns(self) -> AsyncIterator[None]:
-        """Coordinate the turns of Sessions inside the block; leaving it ends no agent."""
-        async with self.sessions.turns() as self.opened_turns:
-            yield
+        """Coordinate the turns of Sessions inside the block; leaving it ends no agent, and holds no ports any more."""
+        try:
+            async with self.sessions.turns() as self.opened_turns:
+                yield
+        finally:
+            self.slots.close()
 
     async def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Run a blocking function in a worker thread. Waits for it even when cancelled: git calls are bounded."""
@@ -142,7 +147,9 @@ class Context:
     def identity(self, run: TaskRun, *, path: str, base: str | None = None) -> Mapping[str, str]:
         """The COORDINATE_AGENTS_* variables of agents, setup and checks (contract section 12)."""
         ports = self.config.ports
-        slot = self._slot(run.id)
+        # The number that was recorded when it started, whoever drives it now; what does not run is lent one.
+        known = self.snapshot.runs.get(run.id)
+        slot = known.slot if known is not None and known.state == "running" else self.slots.lend(known or run)
         variables = {
             "COORDINATE_AGENTS_GRAPH": self.graph_id,
             "COORDINATE_AGENTS_SUBTASK": run.id,
@@ -158,12 +165,5 @@ class Context:
         if task is not None and task.writes is not None:
             variables["COORDINATE_AGENTS_SCOPE"] = "\n".join(task.writes)
         if ports is not None:
-            variables["COORDINATE_AGENTS_PORT_BASE"] = str(ports.base + slot * ports.size)
+            variables["COORDINATE_AGENTS_PORT_BASE"] = str(ports.first_of(slot))
         return variables
-
-    def _slot(self, subtask: SubtaskId) -> int:
-        """The number that was recorded when it started, whoever drives it now; what does not run takes a free one."""
-        run = self.snapshot.runs.get(subtask)
-        if run is not None and run.state == "running":
-            return run.slot
-        return self.snapshot.free_slot(wanted=run.slot if run is not None else None)

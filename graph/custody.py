@@ -26,6 +26,15 @@ async def run_command(
 
     Raises: HostDiedError when every try lost its host.
     """
+    try:
+        return await _until_ended(context, run, command, name=name, path=path, timeout_s=timeout_s)
+    finally:
+        context.slots.give_back(run.id)
+
+
+async def _until_ended(
+    context: Context, run: TaskRun, command: Sequence[str], *, name: str, path: str, timeout_s: float
+) -> SessionEnd:
     died = HostDiedError("SESSION_NOT_HEALTHY", f"The host of {name} was killed.")
     for _ in range(_TRIES):
         try:

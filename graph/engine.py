@@ -40,6 +40,7 @@ from coordinate_agents.graph.model import CommitId, SubtaskId, TaskGraph
 from coordinate_agents.graph.perform import perform
 from coordinate_agents.graph.planner import Planner
 from coordinate_agents.graph.schedule import Deferred
+from coordinate_agents.graph.slots import PortsTakenError
 from coordinate_agents.graph.snapshot import GraphSummary, Snapshot, TaskRun, run_to_row, summary_to_row
 from coordinate_agents.graph.store.rows import NewDocument, NewEvent, RequestResult, RunRow
 from coordinate_agents.worktrees.model import Head
@@ -190,6 +191,7 @@ class Engine:
             self.start(effect)
         self._happened.ring()
         if has_moved:
+            context.slots.settle()
             self._plan()
             self._changed.ring()  # tokens may be free
 
@@ -221,6 +223,7 @@ class Engine:
             now=now,
         )
         context.config, context.revision = config, event.revision
+        context.slots.change(config)
         context.amended.ring()
         context.resolved.clear()
         context.checks.total_tokens = checks_at_a_time(graph)
@@ -361,6 +364,8 @@ class Engine:
                 self.apply(self._resume(subtask))
             while self._may_plan and (subtask := self._planner.next_start(closed=self.context.hold_starts())):
                 self.apply(self._claim(subtask))
+        except PortsTakenError:
+            return  # another graph was quicker; the next event looks again
         finally:
             self._is_planning = False
 
@@ -382,7 +387,8 @@ class Engine:
         goes_on = run.is_rework and run.agent == agent
         attempt = run.attempt if goes_on else run.attempt + 1
         # The process that stayed was told its number when it began.
-        slot = context.snapshot.free_slot(wanted=run.slot if goes_on else None)
+        lives = goes_on and run.open_session is not None
+        slot = context.slots.take(wanted=run.slot if goes_on else None, lives=lives)
         return TaskClaimed(subtask, attempt, agent, context.new_nonce(), slot)
 
     def _integrate_when_done(self) -> None:

@@ -68,9 +68,11 @@ def occasions(snapshot: Snapshot, event: Event) -> Iterator[Occasion]:
         case SharedChanged():
             yield from _of_graph(snapshot, ("shared",))
         case IntegrationConflicted() | IntegrationFailed() | IntegrationJudged(accepted=False):
-            yield from (each for each in _of_graph(snapshot, ()) if each.kind not in ("shared", "disk", "review"))
+            yield from (
+                each for each in _of_graph(snapshot, ()) if each.kind not in ("shared", "disk", "ports", "review")
+            )
         case DriveEnded(reason=reason) if reason not in _UNTOLD:
-            yield from _of_graph(snapshot, ("disk",))
+            yield from _of_graph(snapshot, ("disk", "ports"))
             yield _end(snapshot, reason)
         case _:
             return

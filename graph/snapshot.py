@@ -6,8 +6,9 @@ subtasks. `fold` only records what an event says; whether the event was legal an
 `machine`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from coordinate_agents.graph.events import (
@@ -174,12 +175,16 @@ class Snapshot:
                     self._changed |= self.frontier.set(run.id, state)
                 return run
 
-    def free_slot(self, *, wanted: int | None = None) -> int:
-        """The wanted number, or else the lowest, that no running subtask has."""
-        taken = {self.runs[subtask].slot for subtask in self.frontier.members("running")}
+    def taken_slots(self) -> set[int]:
+        """The numbers of the running subtasks."""
+        return {self.runs[subtask].slot for subtask in self.frontier.members("running")}
+
+    def free_slots(self, *, wanted: int | None = None) -> Iterator[int]:
+        """The wanted number, then upwards from 0, those that no running subtask has. Without end."""
+        taken = self.taken_slots()
         if wanted is not None and wanted not in taken:
-            return wanted
-        return next(number for number in range(len(taken) + 1) if number not in taken)
+            yield wanted
+        yield from (number for number in count() if number not in taken and number != wanted)
 
     def take_changed(self) -> set[SubtaskId]:
         """The subtasks whose place changed since the last call."""

@@ -188,6 +188,7 @@ async def _new_process(context: Context, effect: OpenSession, run: TaskRun, agen
         on_idle=task.on_idle,
     )
     launch = await context.call(context.agents.turn, request)
+    launch = replace(launch, ports=context.slots.held_ports(run.slot))
     spec = TurnSpec(launch=launch, limits=limits_of(task))
     await context.turns.start_turn(
         session, spec, turn=turn_id(effect.turn), is_wanted=lambda: _is_wanted(context, run.id, session)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from coordinate_agents.graph.store.rows import GraphRow, RunRow
 
 # Kinds of attention, most urgent first.
-KINDS: Final = ("shared", "disk", "auth", "input", "conflict", "quota", "failed", "review")
+KINDS: Final = ("shared", "disk", "ports", "auth", "input", "conflict", "quota", "failed", "review")
 
 _REVIEW_STATES: Final[Mapping[ReviewState, str]] = {
     "open": "REVIEWING",
@@ -479,6 +479,8 @@ def _graph_attention(
     ended = summary.get("ended_reason") or ""
     if ended.startswith("DISK_LOW") and not is_driven:
         yield _item(None, "disk", f"nothing more was started: {ended}", None, f"{PROGRAM} doctor")
+    if ended.startswith("PORTS_TAKEN") and not is_driven:
+        yield _item(None, "ports", f"nothing more was started: {ended}", None, f"{PROGRAM} graph-run {graph}")
     integration = summary.get("integration", {})
     if integration.get("state") == "conflict":
         stands = integration_conflict(graph, integration)

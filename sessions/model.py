@@ -229,6 +229,15 @@ class WriteResult:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldPorts:
+    """Ports that are the child's: while its host lives it holds a shared lock on those bytes of the file at `path`."""
+
+    path: str
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """All that a host needs to start one child. `env` is complete (nothing is inherited) and is never stored.
 
@@ -266,6 +275,7 @@ class Launch:
     columns: int = 120
     rows: int = 40
     acp: AcpRules | None = None
+    ports: HeldPorts | None = None
 
 
 @dataclass(frozen=True, slots=True)

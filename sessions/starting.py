@@ -177,6 +177,7 @@ def _specification(
         "log_bytes": launch.log_bytes,
         "input": None if launch.input is None else asdict(launch.input),
         "acp": None if launch.acp is None else asdict(launch.acp),
+        "ports": None if launch.ports is None else asdict(launch.ports),
         "is_input_open": launch.is_input_open or launch.input is not None or launch.acp is not None,
         "columns": launch.columns,
         "rows": launch.rows,

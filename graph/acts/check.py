@@ -37,7 +37,7 @@ async def begin_check(
     waivers = tuple(Waiver(str(what), who, str(reason)) for what, reason in asked.get("waivers", ()))
     told = {"subtask": subtask}
     is_running = context.run(subtask).state == "running"
-    slot = None if is_running else context.snapshot.free_slot(wanted=context.run(subtask).slot)
+    slot = None if is_running else context.slots.take(wanted=context.run(subtask).slot)
     engine.apply(VerificationStarted(subtask, "check", waivers, who, slot), results=answers(told))
     return told
 

@@ -22,6 +22,7 @@ from coordinate_agents.graph.operations.sources import read_source
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.slots import require_ports
 from coordinate_agents.graph.snapshot import Snapshot
 from coordinate_agents.graph.store.rows import GraphRow
 from coordinate_agents.worktrees.values import value_class
@@ -55,6 +56,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
     configuration = config_differences(config_of(row.config), config_of(text))
     amendment = plan_amendment(snapshot, graph, base=base)
     require_agents(snapshot, amendment, config, runtime.agents)
+    require_ports(config.ports, graph.max_concurrency)
     if request.dry_run:
         lines = (*amendment.lines, *configuration)
         told = {"amended": False, "revision": row.revision, **shown(amendment, lines)}

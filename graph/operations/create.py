@@ -21,6 +21,7 @@ from coordinate_agents.graph.operations.recorded import recorded_text, worktree_
 from coordinate_agents.graph.operations.spec_files import spec_file_reader
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.slots import require_ports
 from coordinate_agents.graph.snapshot import GraphSummary, TaskRun, run_to_row, summary_to_row
 from coordinate_agents.graph.speaking import require_driver
 from coordinate_agents.graph.store.rows import GraphRow, NewDocument, NewEvent, RunRow
@@ -110,6 +111,7 @@ def create_document(
     config = runtime.config
     for name in sorted({agent_for(config, task.agent, subtask=task.id) for task in graph.tasks}):
         require_driver(runtime.agents, config, name)
+    require_ports(config.ports, graph.max_concurrency)
     worktrees = runtime.worktrees
     base = CommitId(worktrees.resolve(graph.base))
     _require_no_earlier_work(worktrees.runtime_refs(graph.id), graph.id, file)

@@ -34,6 +34,7 @@ from coordinate_agents.graph.operations.serving import serve_requests
 from coordinate_agents.graph.perform import failure_of
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.shared import settle_refs
+from coordinate_agents.graph.slots import Slots
 from coordinate_agents.graph.snapshot import Snapshot, TaskRun
 from coordinate_agents.graph.staying import close_idle
 from coordinate_agents.graph.stopping import stop_all
@@ -174,11 +175,12 @@ def open_context(
         agents=runtime.agents,
         clock=runtime.clock,
         progress=runtime.progress,
+        slots=Slots(GraphId(graph_id), snapshot, config),
         revision=row.revision,
         checks=anyio.CapacityLimiter(checks),
         read_config=lambda text: config_of(text, runtime.config_now if needs == "agents" else None),
     )
-    context.hold_starts = lambda: _hold_starts(context, context.config)
+    context.hold_starts = lambda: _hold_starts(context, context.config) or context.slots.why_none()
     return context
 
 

@@ -23,6 +23,7 @@ from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.order import topological
 from coordinate_agents.graph.pictures import MAX_LABEL, Picture, dot, mermaid
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.slots import require_ports
 from coordinate_agents.graph.snapshot import Snapshot
 from coordinate_agents.graph.text import visible
 from coordinate_agents.sessions.errors import SessionError
@@ -100,6 +101,7 @@ def _load(runtime: Runtime, given: str | None) -> tuple[Snapshot, Config, str, b
         graph = document.parse(source.text, name=source.name, stem=source.stem, read_spec_file=source.read_spec_file)
         recorded = runtime.store.graph(graph.id)
         if recorded is None:
+            require_ports(runtime.config.ports, graph.max_concurrency)
             return Snapshot(graph), runtime.config, str(worktree_root(runtime.config, None)), False
         given = graph.id
     row, snapshot = load_snapshot(runtime.store, pick_graph(runtime.store, given).id)

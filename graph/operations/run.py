@@ -23,6 +23,7 @@ from coordinate_agents.graph.operations.loading import is_finished, pick_graph, 
 from coordinate_agents.graph.operations.status import status_of
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.slots import PORTS_TAKEN
 from coordinate_agents.graph.store.lease import holder, take_over
 from coordinate_agents.graph.store.rows import GraphRow
 from coordinate_agents.worktrees.values import value_class
@@ -90,7 +91,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
     data["ending"] = ending
     code = exit_code_of(snapshot, ending, integrate=request.integrate, until=until)
     advice = _advice(row.id, ending)
-    if ending == "ended" and (snapshot.summary.ended_reason or "").startswith("DISK_LOW"):
+    if ending == "ended" and (snapshot.summary.ended_reason or "").startswith(("DISK_LOW", PORTS_TAKEN)):
         advice = [f"Nothing more was started: {snapshot.summary.ended_reason}."]
     if advice:
         data["advice"] = advice

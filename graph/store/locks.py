@@ -21,7 +21,7 @@ _FLOCK: Final = "hhqqi4x"
 _FIRST_PAUSE_S: Final = 0.001
 _LAST_PAUSE_S: Final = 0.02
 
-_held: weakref.WeakSet["KernelLock"] = weakref.WeakSet()
+_held: weakref.WeakSet["KernelLock | RangeLocks"] = weakref.WeakSet()
 
 
 class KernelLock:
@@ -36,6 +36,53 @@ class KernelLock:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+
+class RangeLocks:
+    """Locks on ranges of a file's bytes, each held by this process until `let_go`, `release` or death.
+
+    Nothing is written: a byte only stands for something that is numbered. Not inherited, as `KernelLock`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, made with 0600. Raises: OSError."""
+        self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        _held.add(self)
+
+    def take(self, first: int, count: int, *, mode: LockMode) -> bool:
+        """Lock the range, or go over to this mode where it is held already. False when another holds some of it."""
+        return self._set(fcntl.F_WRLCK if mode == "exclusive" else fcntl.F_RDLCK, first, count)
+
+    def let_go(self, first: int, count: int) -> None:
+        self._set(fcntl.F_UNLCK, first, count)
+
+    def is_free(self, first: int, count: int) -> bool:
+        """Whether nobody else holds any of it. Where that cannot be asked: true."""
+        if not _HAS_OFD:
+            return True
+        asked = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, first, count, 0)
+        kind: int = struct.unpack(_FLOCK, fcntl.fcntl(self.fd, fcntl.F_OFD_GETLK, asked))[0]
+        return kind == fcntl.F_UNLCK
+
+    def release(self) -> None:
+        """Free everything. Twice is no error."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def __del__(self) -> None:
+        self.release()
+
+    def _set(self, kind: int, first: int, count: int) -> bool:
+        try:
+            if _HAS_OFD:
+                fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, kind, os.SEEK_SET, first, count, 0))
+            else:
+                how = {fcntl.F_WRLCK: fcntl.LOCK_EX, fcntl.F_RDLCK: fcntl.LOCK_SH, fcntl.F_UNLCK: fcntl.LOCK_UN}[kind]
+                fcntl.lockf(self.fd, how | fcntl.LOCK_NB, count, first)
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
 
 
 def try_lock(path: Path, *, mode: LockMode) -> KernelLock | None:

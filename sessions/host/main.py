@@ -65,6 +65,10 @@ def _start(spec: dict[str, Any], umask: int, ready: int) -> Custody | None:
     record = Record(folder, spec["record"])
     record.host_started()
     crash_point("host.recorded")
+    if spec["ports"] is not None:
+        from coordinate_agents.sessions.host.held_ports import hold
+
+        hold(spec["ports"])
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     output = Output(
         folder,

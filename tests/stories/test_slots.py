@@ -66,6 +66,48 @@ def test_a_subtask_keeps_its_ports_although_another_process_drives_on(world: Wor
     world.assert_nothing_left("plan")
 
 
+def test_graphs_side_by_side_share_no_ports_and_the_last_ones_are_refused_clearly(world: World) -> None:
+    """Two blocks are there. An agent whose driver was killed goes on, and nobody else gets its ports."""
+    program = world.agent(
+        f"{NOTE} > {world.place}/agent-$COORDINATE_AGENTS_GRAPH; : > {world.gates}/$COORDINATE_AGENTS_GRAPH.up\n"
+        f"while test -e {world.gates}/$COORDINATE_AGENTS_GRAPH.hold; do sleep 0.02; done\n"
+        'echo x > "f-$S"; git add -A; git commit -q -m x'
+    )
+    configured(world, program, "ports: {base: 65516, size: 10}")
+
+    def plan(name: str, at_a_time: int = 1) -> Path:
+        text = f"id: {name}\nmaxConcurrency: {at_a_time}\nsubtasks: [{{id: a, spec: x}}]\n"
+        return world.graph(text, f"{name}.yaml")
+
+    for verb in ("graph-plan", "graph-create"):
+        refused = world.run(verb, plan("wide", 3), "--json")
+        assert (refused.code, refused.document["error"]["code"]) == (2, "INVALID_AGENT_CONFIG")
+        assert "ports 65516 + 3 × 10 pass 65535" in refused.document["error"]["message"]
+    drivers = {}
+    for name in ("one", "two"):
+        world.hold(name)
+        drivers[name] = world.start("graph-run", plan(name))
+        until(lambda name=name: (world.gates / f"{name}.up").exists() or None, f"{name} is up")
+    drivers["one"].kill()
+    drivers["one"].wait()
+    assert [noted(world, f"agent-{name}") for name in ("one", "two")] == ["0 65516", "1 65526"]
+
+    none_left = world.run("graph-run", plan("three"), "--json")
+    assert none_left.code == 4, str(none_left)
+    [item] = none_left.data["attention"]
+    assert (item["kind"], item["next"]) == ("ports", "coordinate-agents graph-run three")
+    assert "no 10 ports from 65516 to the last one are free; other graphs have them" in item["question"]
+    assert none_left.data["subtasks"][0]["attempt"] == 0
+
+    world.release("one")
+    assert world.run("graph-run", "one").code == 0
+    assert world.run("graph-run", "three").code == 0
+    assert noted(world, "agent-three") == "0 65516"
+    world.release("two")
+    assert drivers["two"].wait(60) == 0
+    world.assert_nothing_left("one", "two", "three")
+
+
 def test_less_disk_than_is_to_be_kept_free_starts_nothing_and_says_so(world: World) -> None:
     program = world.agent('echo x > "f-$S"; git add -A; git commit -q -m x')
     configured(world, program, "minFreeDisk: 100000GiB")
