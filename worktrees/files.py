@@ -45,8 +45,12 @@ def read_regular(path: Path | str, max_bytes: int = MAX_READ_BYTES) -> bytes | N
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode) or found.st_size > max_bytes:
             return None
-        with os.fdopen(fd, "rb", closefd=False) as file:
-            return file.read(max_bytes)
+        # As large as it was, and what came meanwhile; most files are read by one call and known to end by a second.
+        chunks, left = [], max_bytes
+        while left and (chunk := os.read(fd, min(left, max(found.st_size, 4095) + 1))):
+            chunks.append(chunk)
+            left -= len(chunk)
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
     except OSError:
         return None
     finally:

@@ -8,7 +8,6 @@ HEAD and index, so that nothing an agent can write (configuration, hooks, attrib
 
 import contextlib
 import errno
-import functools
 import os
 import secrets
 import shutil
@@ -20,9 +19,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from coordinate_agents.worktrees import object_writer
 from coordinate_agents.worktrees.cat_file import ObjectName, ObjectReader
-from coordinate_agents.worktrees.commit_objects import CommitReader
+from coordinate_agents.worktrees.commit_objects import WRITTEN_COMMIT, CommitReader
 from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.files import ensure_text, identity, read_regular
@@ -32,7 +30,6 @@ from coordinate_agents.worktrees.git import (
     DEFAULT_TIMEOUT_S,
     GitResult,
     config_environment,
-    failure,
     git_program,
     inherited_environment,
     run,
@@ -40,11 +37,11 @@ from coordinate_agents.worktrees.git import (
 )
 from coordinate_agents.worktrees.judge_settings import CONFIG, ENVIRONMENT, USER_OVERRIDES
 from coordinate_agents.worktrees.layouts import Layouts
+from coordinate_agents.worktrees.loose import write_loose
 from coordinate_agents.worktrees.model import RepositoryFacts
-from coordinate_agents.worktrees.object_writer import ObjectWriter, RefusedObjectError
 from coordinate_agents.worktrees.plain_files import PlainFiles
 from coordinate_agents.worktrees.ref_changes import RefChanger, RefusedError
-from coordinate_agents.worktrees.tree_objects import TooLargeError, TreeReader
+from coordinate_agents.worktrees.tree_objects import TreeReader, parse_tree
 
 # What a killed process left (a temporary index, a half-made judge) is removed by the next one after this time.
 _STALE_S: Final = 24 * 3600.0
@@ -61,10 +58,6 @@ class Judge:
         self._reader = ObjectReader(self._start_reader, f"{facts.common_dir}/objects")
         self.commits = CommitReader(self._reader)
         self.trees = TreeReader(self._reader, self.commits)
-        self._writers = {
-            type_: ObjectWriter(functools.partial(self._start_writer, type_), self.git_dir)
-            for type_ in ("commit", "tree")
-        }
         self.plain_files = PlainFiles(self._reader, self.trees)
         self.layouts = Layouts()
         self._changer = RefChanger(self._start_ref_changer)
@@ -85,8 +78,6 @@ class Judge:
     def close(self) -> None:
         self._reader.close()
         self._changer.close()
-        for writer in self._writers.values():
-            writer.close()
 
     def __enter__(self) -> "Judge":
         return self
@@ -163,17 +154,22 @@ class Judge:
     def write_commit(self, text: bytes) -> str:
         """Write a commit with exactly these bytes durably into the user's object store; its id. Pin it at once.
 
-        Raises: WorktreeError.
+        Raises: WorktreeError when it is none that git would write, OSError.
         """
-        oid = self._write("commit", text)
+        if WRITTEN_COMMIT.fullmatch(text) is None:
+            raise WorktreeError("INTERNAL_ERROR", f"git would not write this commit: {text[:200]!r}", kept="all refs")
+        oid = write_loose(self._objects, self.facts.object_format, "commit", text)
         self.commits.learn(oid, text)
         return oid
 
     def write_tree(self, text: bytes) -> str:
-        """Write a tree with exactly these bytes, as `write_commit` does a commit; its id. Raises: WorktreeError."""
-        oid = self._write("tree", text)
-        with contextlib.suppress(TooLargeError):
-            self.trees.learn(oid, text)
+        """Write a tree with exactly these bytes, as `write_commit` does a commit; its id.
+
+        Raises: TooLargeError when it is none that git would write, OSError.
+        """
+        tree = parse_tree(text, 32 if self.facts.object_format == "sha256" else 20)
+        oid = write_loose(self._objects, self.facts.object_format, "tree", text)
+        self.trees.learn(oid, tree)
         return oid
 
     @contextlib.contextmanager
@@ -230,13 +226,6 @@ class Judge:
         _copy_shallow(self.facts.common_dir, Path(self.git_dir))
         self._reader.close()
 
-    def _write(self, type_: str, text: bytes) -> str:
-        self._verify()
-        try:
-            return self._writers[type_].write(text)
-        except RefusedObjectError as error:
-            raise failure(object_writer.arguments(type_), GitResult(128, b"", error.said)) from None
-
     def _judge_environment(self, write_objects: bool) -> dict[str, str]:
         environment = dict(self._environment)
         environment["GIT_DIR"] = self.git_dir
@@ -255,11 +244,6 @@ class Judge:
     def _start_ref_changer(self) -> "subprocess.Popen[bytes]":
         place = self.facts.common_dir
         return start(["update-ref", "-z", "--stdin"], env=self._user_environment(place), cwd=place, with_errors=True)
-
-    def _start_writer(self, type_: str) -> "subprocess.Popen[bytes]":
-        return start(
-            object_writer.arguments(type_), env=self._judge_environment(True), cwd=self.git_dir, with_errors=True
-        )
 
     def _start_reader(self) -> "subprocess.Popen[bytes]":
         return start(["cat-file", "--batch-command"], env=self._judge_environment(False), cwd=self.git_dir)

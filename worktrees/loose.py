@@ -1,17 +1,27 @@
-"""Reads one loose object of the user's store as a file: 0.05 ms instead of 0.2 for a question to a kept git.
+"""Reads and writes one loose object of the user's store as a file: a tenth of what a question to a kept git costs.
 
 What an agent committed a moment ago is loose. Content is believed only when its hash is the name that was asked for;
 anything else (packed, damaged, too large, no file) is left to git, which knows every place an object can be in.
+
+An object is written as git writes it: whole under a `tmp_obj_` name, which `git prune` knows, then renamed.
+Source: git's object-file.c, `write_loose_object`.
 """
 
+import contextlib
 import hashlib
+import os
 import re
+import secrets
 import zlib
+from typing import Final
 
+from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.files import read_regular
 
 _HEADER = re.compile(rb"(commit|tree|blob|tag) (\d{1,12})\0")
 _HEADER_BYTES = 32
+# git's own level for loose objects.
+_LEVEL: Final = 1
 
 
 def loose_content(objects: str, oid: str, type_: str, *, max_bytes: int) -> bytes | None:
@@ -30,3 +40,32 @@ def loose_content(objects: str, oid: str, type_: str, *, max_bytes: int) -> byte
     algorithm = "sha1" if len(oid) == 40 else "sha256"
     digest = hashlib.new(algorithm, text, usedforsecurity=False).hexdigest()
     return text[header.end() :] if digest == oid else None
+
+
+def write_loose(objects: str, object_format: str, type_: str, text: bytes) -> str:
+    """Write an object below the folder `objects` and sync it; its id. It may be there already. Raises: OSError."""
+    whole = b"%s %d\0%s" % (type_.encode(), len(text), text)
+    oid = hashlib.new(object_format, whole, usedforsecurity=False).hexdigest()
+    folder = f"{objects}/{oid[:2]}"
+    if not os.path.isdir(folder):  # noqa: PTH112
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder)  # noqa: PTH102
+    draft = f"{folder}/tmp_obj_{secrets.token_hex(8)}"
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o444)
+    try:
+        try:
+            rest = memoryview(zlib.compress(whole, _LEVEL))
+            while rest:
+                rest = rest[os.write(fd, rest) :]
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        crash_point("commit.file")
+        # Over one that is there: it holds the same, and is now too young to be pruned before it is pinned.
+        os.rename(draft, f"{folder}/{oid[2:]}")  # noqa: PTH104
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)  # noqa: PTH108
+        raise
+    crash_point("commit.written")
+    return oid

@@ -111,17 +111,17 @@ class TreeReader:
             data = None
         if data is None:
             raise TooLargeError
-        return self.learn(oid, data)
-
-    def learn(self, oid: str, data: bytes) -> Tree:
-        """The tree with these bytes, which git has read or written under this name. Raises: as `read`."""
         tree = parse_tree(data, len(oid) // 2)
+        self.learn(oid, tree)
+        return tree
+
+    def learn(self, oid: str, tree: Tree) -> None:
+        """Remember the tree that is stored under this name."""
         with self._lock:
             self._known_entries += len(tree) - len(self._known.get(oid, ()))
             self._known[oid] = tree
             while self._known_entries > _MAX_KEPT_ENTRIES:
                 self._known_entries -= len(self._known.popitem(last=False)[1])
-        return tree
 
     def _added_by(self, commit: Commit, before: str) -> tuple[str, ...]:
         key = (commit.id, before)
