@@ -1,6 +1,6 @@
-"""One command as values, and the short way to them: a read verb with `--json` is parsed here, without click.
+"""One command as values, and the short way to them: a verb with `--json` is parsed here, without click.
 
-Importing click costs as much as everything else that such a verb does. `parse` understands the plain forms only and
+Importing click costs as much as everything else that a read verb does. `parse` understands the plain forms only and
 returns None for whatever needs more (help, an abbreviation, a mistake); click then parses the same words and words
 the errors.
 """
@@ -30,9 +30,9 @@ class Invocation(NamedTuple):
 
 
 def parse(argv: Sequence[str]) -> Invocation | None:
-    """The invocation of a read verb with `--json`, or None."""
+    """The invocation of a verb with `--json`, or None."""
     verb = verb_named(argv[0]) if argv else None
-    if verb is None or verb.access != "read" or "--json" not in argv:
+    if verb is None or verb.access not in ("read", "write") or "--json" not in argv:
         return None
     options = {f"--{param.name}": param for param in (*verb.params, _ROOT) if not param.positional}
     given: dict[str, Any] = {}
@@ -82,9 +82,13 @@ def _take(
 
 
 def _place(given: dict[str, Any], verb: Verb, words: Sequence[str]) -> bool:
-    """Give the words to the positional parameters in order; False when they do not fit."""
+    """Give the words to the positional parameters in order; False when they do not fit, or something is missing."""
     positional = [param for param in verb.params if param.positional]
-    if len(words) > len(positional) or any(param.multiple or param.required for param in positional[len(words) :]):
+    if len(words) > len(positional) or any(param.multiple for param in positional):
+        return False
+    if any(param.required for param in positional[len(words) :]):
+        return False
+    if any(param.required and param.field not in given for param in verb.params if not param.positional):
         return False
     given.update((param.field, word) for param, word in zip(positional, words, strict=False))
     return True

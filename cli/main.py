@@ -5,11 +5,10 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Sequence
 from typing import NoReturn
 
 from coordinate_agents.cli import output
-from coordinate_agents.cli.invocation import Invocation, parse
+from coordinate_agents.cli.invocation import parse
 from coordinate_agents.graph.errors import EXIT_INTERRUPTED
 
 
@@ -19,11 +18,16 @@ def main() -> NoReturn:
     argv = sys.argv[1:]
     try:
         invocation = parse(argv)
-        if invocation is not None:
-            _read_and_leave(invocation, argv)
-        from coordinate_agents.cli.commands import run_words
+        if invocation is None:
+            from coordinate_agents.cli.commands import run_words
 
-        _leave(run_words(argv))
+            _leave(run_words(argv))
+        from coordinate_agents.cli.execute import execute
+
+        code = execute(invocation, argv)
+        if invocation.verb.access == "read":
+            _leave_at_once(code)
+        _leave(code)
     except KeyboardInterrupt:  # while modules were loaded: nothing had begun
         sys.exit(EXIT_INTERRUPTED)
 
@@ -34,15 +38,8 @@ def mcp() -> NoReturn:
     main()
 
 
-def _read_and_leave(invocation: Invocation, argv: Sequence[str]) -> NoReturn:
-    """The way of read verbs with `--json`, without click.
-
-    Such a call lives for some hundredths of a second: what click, collecting garbage while modules are loaded and
-    taking the interpreter down piece by piece cost would be a good part of it.
-    """
-    from coordinate_agents.cli.execute import execute
-
-    code = execute(invocation, argv)
+def _leave_at_once(code: int) -> NoReturn:
+    """A read verb lives for some hundredths of a second: to take its interpreter down would be a good part of it."""
     output.flush()
     os._exit(code)
 

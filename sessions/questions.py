@@ -11,7 +11,6 @@ from typing import Final
 
 from coordinate_agents.sessions.adapters.base import Interactive, LimitCode, LimitRule
 from coordinate_agents.sessions.model import QuestionKind, QuestionRule
-from coordinate_agents.sessions.retry_times import retry_time
 
 # Patterns are looked for in this much of the end of the output.
 MAX_TEXT: Final = 4096
@@ -69,7 +68,7 @@ def find_limit(text: str, rules: Sequence[LimitRule], *, now: float) -> Limit | 
         if match is not None:
             start, stop = end.rfind("\n", 0, match.start()) + 1, end.find("\n", match.end())
             line = end[start : stop if stop >= 0 else len(end)].strip()
-            return Limit(rule.code, line[:300], retry_time(end[start:], now=now))
+            return Limit(rule.code, line[:300], _retry_time(end[start:], now))
     return None
 
 
@@ -85,7 +84,7 @@ def find_closing_limit(
     for at, line in enumerate(lines):
         for rule in rules:
             if rule.said and re.match(rule.said, line):
-                return Limit(rule.code, line[:300], retry_time("\n".join(lines[at:]), now=now))
+                return Limit(rule.code, line[:300], _retry_time("\n".join(lines[at:]), now))
     return None
 
 
@@ -93,3 +92,9 @@ def external_session(text: str, pattern: str) -> str | None:
     """The id of the agent's own conversation, as it printed it; None when it did not."""
     match = re.search(pattern, text) if pattern else None
     return match[1] if match is not None else None
+
+
+def _retry_time(text: str, now: float) -> float | None:
+    from coordinate_agents.sessions.retry_times import retry_time  # calendars and zones, where one is named
+
+    return retry_time(text, now=now)

@@ -15,7 +15,6 @@ from typing import Any, Final
 from coordinate_agents.graph.engine import DriveOptions
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.model import SubtaskId
-from coordinate_agents.graph.operations.artefacts import prepare, write_artefacts
 from coordinate_agents.graph.operations.create import create_document, read_document, spec_document
 from coordinate_agents.graph.operations.driving import DriveRequest, drive_graph, exit_code_of
 from coordinate_agents.graph.operations.leaving import Ending
@@ -59,7 +58,7 @@ class Request:
 
 def execute(runtime: Runtime, request: Request) -> Result:
     if request.artefacts is not None:
-        request = replace(request, artefacts=prepare(request.artefacts))
+        request = replace(request, artefacts=_prepared(request.artefacts))
     row = _graph(runtime, request)
     was_finished = is_finished(runtime.store, row)
     if request.until is not None:
@@ -83,7 +82,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
         # What broke the drive is told by who catches it; what there is by now is still written.
         if request.artefacts is not None:
             with contextlib.suppress(Exception):
-                write_artefacts(runtime, row.id, request.artefacts, status_of(runtime, row.id))
+                _written(runtime, row.id, request.artefacts, status_of(runtime, row.id))
         raise
     if ending == "handover":
         start_detached(runtime, row.id, request)
@@ -98,8 +97,20 @@ def execute(runtime: Runtime, request: Request) -> Result:
     if was_finished and (again := _again(runtime, row, request)) is not None:
         data["again"] = again
     if request.artefacts is not None:
-        data["artefacts"] = write_artefacts(runtime, row.id, request.artefacts, {**data, "exitCode": code})
+        data["artefacts"] = _written(runtime, row.id, request.artefacts, {**data, "exitCode": code})
     return Result(data, code)
+
+
+def _prepared(folder: str) -> str:
+    from coordinate_agents.graph.operations.artefacts import prepare  # a tenth of a run's start, for few runs
+
+    return prepare(folder)
+
+
+def _written(runtime: Runtime, graph: str, folder: str, status: Mapping[str, Any]) -> dict[str, Any]:
+    from coordinate_agents.graph.operations.artefacts import write_artefacts
+
+    return write_artefacts(runtime, graph, folder, status)
 
 
 def _graph(runtime: Runtime, request: Request) -> GraphRow:
