@@ -113,7 +113,7 @@ def _write_index(judge: Judge, worktree: Worktree, held: set_aside.SetAside, *, 
             timeout_s=_TIMEOUT_S,
             ok=(0, 1),
         )
-        install_index(Path(admin_dir(judge.facts, worktree)), Path(index).read_bytes(), Path(worktree.path))
+        install_index(admin_dir(judge.facts, worktree), Path(index).read_bytes(), worktree.path)
 
 
 def _delete(top: Path, path: str) -> None:

@@ -6,7 +6,6 @@ read from files; nothing is decided here.
 
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from pathlib import Path
 from typing import Final
 
 from coordinate_agents.worktrees.history import History
@@ -29,7 +28,7 @@ def sibling_refs(judge: Judge, graph: str, slug: str, siblings: Sequence[str] | 
     asked = None if siblings is None else frozenset(siblings)
     found: dict[str, CommitId] = {}
     for prefix in (f"{BRANCH_PREFIX}/{graph}/", f"{PIN_PREFIX}/{graph}/"):
-        for name, oid in read_refs(Path(judge.facts.common_dir), prefix).items():
+        for name, oid in read_refs(judge.facts.common_dir, prefix).items():
             owner, _, kind = name[len(prefix) :].partition("/")
             is_asked = owner in asked if asked is not None else owner != INTEGRATION_SLUG
             is_subtask = not owner.startswith("+") and owner != slug
@@ -140,7 +139,7 @@ def _moved(judge: Judge, before: RefSnapshot) -> dict[str, CommitId]:
     """Refs of the snapshot that exist with another value, name to value now."""
     # A symbolic ref, such as origin/HEAD, is left out: what it leads to is in the snapshot itself.
     # No Runtime ref is in it: those of every other subtask need no look.
-    now = read_refs(Path(judge.facts.common_dir), "refs/", without=(BRANCH_PREFIX, PIN_PREFIX))
+    now = read_refs(judge.facts.common_dir, "refs/", without=(BRANCH_PREFIX, PIN_PREFIX))
     return {name: now[name] for name, oid in before.refs.items() if now.get(name, oid) != oid}
 
 

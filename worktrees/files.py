@@ -18,7 +18,7 @@ from coordinate_agents.worktrees.deletion import delete_folder
 MAX_READ_BYTES: Final = 16 << 20
 
 
-def ensure_text(path: Path, text: bytes) -> None:
+def ensure_text(path: Path | str, text: bytes) -> None:
     """Make the file hold exactly this text. Readers see the old or the new file, never half of one."""
     if read_regular(path) == text:
         return

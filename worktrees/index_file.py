@@ -10,26 +10,16 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from coordinate_agents.worktrees.values import value_class
-
 _HEADER: Final = struct.Struct(">4sII")
 # Times, device, inode, mode, owners, size; then come the object id, the flags and the path.
 _STAT: Final = struct.Struct(">10I")
 _FLAGS: Final = struct.Struct(">H")
 _INODE: Final = 5
+_MODE: Final = 6
 _EXTENDED: Final = 0x4000
 _LOW: Final = 0xFFFFFFFF
 _MAX_NAME: Final = 0xFFF
 _BILLION: Final = 1_000_000_000
-
-
-@value_class
-class Written:
-    """One file as git wrote it: change and modification time, inode (low bits), size; None when only content counts."""
-
-    mode: str
-    oid: str
-    seen: tuple[int, int, int, int] | None
 
 
 def entry_tail(path: bytes, oid: bytes) -> bytes:
@@ -41,8 +31,13 @@ def entry_tail(path: bytes, oid: bytes) -> bytes:
 
 def entry(mode: int, found: os.stat_result, tail: bytes) -> bytes:
     """One entry; `tail` is that of its path and id."""
+    return stat_data(mode, found) + tail
+
+
+def stat_data(mode: int, found: os.stat_result) -> bytes:
+    """What an entry notes of a file: its times, inode, owners and size, and the mode that git gives it."""
     changed, modified = found.st_ctime_ns, found.st_mtime_ns
-    head = _STAT.pack(
+    return _STAT.pack(
         changed // _BILLION & _LOW,
         changed % _BILLION,
         modified // _BILLION & _LOW,
@@ -54,7 +49,6 @@ def entry(mode: int, found: os.stat_result, tail: bytes) -> bytes:
         found.st_gid & _LOW,
         found.st_size & _LOW,
     )
-    return head + tail
 
 
 def tree_record(oid: bytes, count: int, below: Sequence[tuple[bytes, bytes]]) -> bytes:
@@ -73,29 +67,32 @@ def index_of(entries: Iterable[bytes], tree: bytes, *, id_size: int) -> bytes:
     return body + hashlib.new("sha1" if id_size == 20 else "sha256", body, usedforsecurity=False).digest()
 
 
-def parse_index(data: bytes, done_ns: int, *, id_size: int) -> dict[bytes, Written] | None:
-    """The entries of an index of version 2; None for any other, or one with flags."""
+def parse_index(data: bytes, *, id_size: int) -> dict[bytes, bytes] | None:
+    """What each entry of an index of version 2 notes of its file (`stat_data`, then the id), by path.
+
+    None for any other index, or one with flags.
+    """
     if len(data) < _HEADER.size:
         return None
     signature, version, count = _HEADER.unpack_from(data)
     if (signature, version) != (b"DIRC", 2):
         return None
-    found: dict[bytes, Written] = {}
+    found: dict[bytes, bytes] = {}
     at = _HEADER.size
     flags_at = _STAT.size + id_size
+    path_at = flags_at + _FLAGS.size
     for _ in range(count):
-        c_s, c_ns, m_s, m_ns, _, inode, mode, _, _, size = _STAT.unpack_from(data, at)
-        (flags,) = _FLAGS.unpack_from(data, at + flags_at)
-        start = at + flags_at + _FLAGS.size
-        end = data.index(b"\0", start)
-        if flags & 0xF000:
+        if data[at + flags_at] & 0xF0:
             return None
-        changed = c_s * _BILLION + c_ns
-        seen = (changed, m_s * _BILLION + m_ns, inode, size) if changed < done_ns else None
-        oid = data[at + _STAT.size : at + flags_at].hex()
-        found[data[start:end]] = Written(f"{mode:06o}", oid, seen)
+        end = data.index(b"\0", at + path_at)
+        found[data[at + path_at : end]] = data[at : at + flags_at]
         at += (end - at + 8) & ~7  # entries are padded with 1 to 8 NULs
     return found
+
+
+def mode_and_id(noted: bytes) -> tuple[str, str]:
+    """Of what `parse_index` gives for an entry."""
+    return f"{_STAT.unpack_from(noted)[_MODE]:06o}", noted[_STAT.size :].hex()
 
 
 def noted_inodes(data: bytes, *, id_size: int) -> Iterator[tuple[bytes, int]]:

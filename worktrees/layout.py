@@ -6,6 +6,7 @@ configuration, hooks and an agent's filters have no part in it. The result is an
 every file. Submodule folders stay empty.
 """
 
+import contextlib
 import errno
 import os
 import re
@@ -36,13 +37,14 @@ def lay_out(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: str, 
     """
     settings = Frozen.parse(frozen)
     partial.complete(judge, commit, settings)
-    admin = Path(ownership.admin_dir(judge.facts, worktree))
+    admin = ownership.admin_dir(judge.facts, worktree)
     _make_complete(judge, admin)
     # A new index: flags and stat entries that somebody left in the old one would hide files from the layout.
-    (admin / "index").unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"{admin}/index")  # noqa: PTH108
     plain = None if on_disk else judge.plain_files.write(worktree.path, judge.tree_of(commit), settings)
     data = plain if plain is not None else _read_tree(judge, worktree, commit, frozen=frozen, on_disk=on_disk)
-    install_index(admin, data, Path(worktree.path))
+    install_index(admin, data, worktree.path)
     return data
 
 
@@ -66,25 +68,25 @@ def _read_tree(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: st
         return Path(index).read_bytes()
 
 
-def install_index(admin: Path, index: bytes, top: Path) -> None:
+def install_index(admin: str, index: bytes, top: str) -> None:
     """Give the worktree its index, by rename: a half-written one would be the agent's trouble."""
-    draft = admin / f"index.{secrets.token_hex(8)}"
+    draft = Path(f"{admin}/index.{secrets.token_hex(8)}")
     try:
         draft.write_bytes(index)
-        draft.replace(admin / "index")
+        draft.replace(f"{admin}/index")
     except OSError as error:
         draft.unlink(missing_ok=True)
         code = "DISK_FULL" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "INTERNAL_ERROR"
         raise WorktreeError(code, f"The index of {top} could not be written: {error.strerror}.") from error
 
 
-def _make_complete(judge: Judge, admin: Path) -> None:
+def _make_complete(judge: Judge, admin: str) -> None:
     """Take back the sparse patterns that `worktree add` copies from the user's checkout into the new one."""
-    patterns = admin / "info" / "sparse-checkout"
+    patterns = f"{admin}/info/sparse-checkout"
     if not os.path.lexists(patterns):
         return
-    patterns.unlink()
-    own = admin / "config.worktree"
+    Path(patterns).unlink()
+    own = Path(admin, "config.worktree")
     if own.is_file():
         for key in ("core.sparseCheckout", "core.sparseCheckoutCone", "index.sparse"):
             judge.user_git("config", "--file", str(own), key, "false")

@@ -31,6 +31,7 @@ class Layouts:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, str], Layout] = OrderedDict()
+        self._bytes = 0
 
     def remember(self, worktree: Worktree, commit: CommitId, index: bytes) -> None:
         """Call when a new folder's files are written and before anybody works there."""
@@ -39,17 +40,24 @@ class Layouts:
         top.chmod(stat.S_IMODE(top.lstat().st_mode))
         done = top.lstat().st_ctime_ns
         with self._lock:
+            self._forget(_key(worktree))
             self._known[_key(worktree)] = Layout(commit, index, done)
-            while sum(len(layout.index) for layout in self._known.values()) > MAX_REMEMBERED_BYTES:
-                self._known.popitem(last=False)
+            self._bytes += len(index)
+            while self._bytes > MAX_REMEMBERED_BYTES:
+                self._forget(next(iter(self._known)))
 
     def forget(self, worktree: Worktree) -> None:
         with self._lock:
-            self._known.pop(_key(worktree), None)
+            self._forget(_key(worktree))
 
     def get(self, worktree: Worktree) -> Layout | None:
         with self._lock:
             return self._known.get(_key(worktree))
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        """Call under the lock."""
+        known = self._known.pop(key, None)
+        self._bytes -= len(known.index) if known is not None else 0
 
 
 def _key(worktree: Worktree) -> tuple[str, str]:

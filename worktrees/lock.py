@@ -18,6 +18,7 @@ from coordinate_agents.worktrees.errors import WorktreeError
 LOCK_FILE: Final = "git.lock"
 # An add takes 5 ms; a queue of hundreds of starters on a loaded machine still ends well within this.
 LOCK_TIMEOUT_S: Final = 120.0
+_LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _FIRST_PAUSE_S: Final = 0.0005
 _LAST_PAUSE_S: Final = 0.008
 
@@ -25,21 +26,24 @@ _LAST_PAUSE_S: Final = 0.008
 @contextlib.contextmanager
 def repository_lock(state_dir: str, *, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
     """Hold the repository's lock. Blocks, at most `timeout_s`. Raises: WORKTREE_CONFLICT past it."""
-    with _locked(Path(state_dir, LOCK_FILE), "the repository's worktrees", timeout_s):
+    with _locked(f"{state_dir}/{LOCK_FILE}", "the repository's worktrees", timeout_s):
         yield
 
 
 @contextlib.contextmanager
 def creation_lock(state_dir: str, graph: str, slug: str) -> Iterator[None]:
     """Hold the right to make one worktree. Raises: WORKTREE_CONFLICT at once when somebody else is making it."""
-    with _locked(Path(state_dir, "worktrees", graph, f"{slug}.lock"), f"worktree {graph}/{slug}", 0):
+    with _locked(f"{state_dir}/worktrees/{graph}/{slug}.lock", f"worktree {graph}/{slug}", 0):
         yield
 
 
 @contextlib.contextmanager
-def _locked(path: Path, what: str, timeout_s: float) -> Iterator[None]:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+def _locked(path: str, what: str, timeout_s: float) -> Iterator[None]:
+    try:
+        fd = os.open(path, _LOCK, 0o600)
+    except FileNotFoundError:
+        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(path, _LOCK, 0o600)
     try:
         _acquire(fd, path, what, deadline=time.monotonic() + timeout_s)
         yield
@@ -47,7 +51,7 @@ def _locked(path: Path, what: str, timeout_s: float) -> Iterator[None]:
         os.close(fd)
 
 
-def _acquire(fd: int, path: Path, what: str, *, deadline: float) -> None:
+def _acquire(fd: int, path: str, what: str, *, deadline: float) -> None:
     """Ask again with growing pauses: a blocking flock could not be bounded in a worker thread."""
     pause_s = _FIRST_PAUSE_S
     while True:

@@ -124,13 +124,12 @@ def _begin(
     ownership.write_record(facts, place.graph, place.slug, making)
     index = lay_out(judge, worktree, scene.tree, frozen=frozen, on_disk=scene.ours)
     crash_point("scene.laid")
-    admin = Path(ownership.admin_dir(facts, worktree))
-    install_index(admin, _with_stages(judge, index, scene), Path(worktree.path))
+    install_index(ownership.admin_dir(facts, worktree), _with_stages(judge, index, scene), worktree.path)
     names = {scene.ours: " + ".join(head.name for head in conflict.applied), scene.theirs: conflict.pair[1]}
     _name_sides(worktree, scene.paths, names)
     message = _message(scene, conflict)
     for name, text in zip(_MERGE_FILES, ("", message, f"{scene.theirs}\n"), strict=True):
-        (admin / name).write_bytes(text.encode("utf-8", "surrogateescape"))
+        Path(ownership.admin_dir(facts, worktree), name).write_bytes(text.encode("utf-8", "surrogateescape"))
     crash_point("scene.headed")
     judge.layouts.forget(worktree)
     ownership.write_record(facts, place.graph, place.slug, Record(worktree, "ready"))

@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import re
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -32,6 +32,7 @@ UNLINKED: Final = "its .git file is missing or is not a link file"
 ORPHANED: Final = "its .git file points at a repository that is not there (was yours moved?)"
 
 Stage = Literal["making", "ready"]
+_FIELDS: Final = tuple(each.name for each in fields(Worktree))
 _TEXTS: Final = ("before", "target", "next_nonce")
 
 
@@ -128,14 +129,20 @@ def registration_problem(facts: RepositoryFacts, worktree: Worktree) -> str | No
     if not worktree.admin_name or "/" in worktree.admin_name or identity(admin) is None:
         return UNREGISTERED
     back = _line(f"{admin}/gitdir")
-    if back is None or _joined(admin, back) != f"{worktree.path}/.git":
+    wanted = f"{worktree.path}/.git"
+    if back is None or (back != wanted and _joined(admin, back) != wanted):
         return ELSEWHERE
     common = _line(f"{admin}/commondir")
-    if common is None or os.path.realpath(f"{admin}/{common}") != facts.common_dir:
+    if common is None or not (_is_above(facts, common) or os.path.realpath(f"{admin}/{common}") == facts.common_dir):
         return "its registration belongs to another repository"
     if _line(f"{admin}/locked") != lock_reason(worktree.nonce):
         return UNLOCKED
     return None
+
+
+def _is_above(facts: RepositoryFacts, link: str) -> bool:
+    """Whether `commondir` says what git writes there, and no link is on that way: then it needs no resolving."""
+    return link == "../.." and identity(f"{facts.common_dir}/worktrees") is not None
 
 
 def linked_admin(path: str, *, expected: str = "") -> str | None:
@@ -214,18 +221,18 @@ def read_record(facts: RepositoryFacts, graph: str, slug: str) -> Record | None:
 
 def write_record(facts: RepositoryFacts, graph: str, slug: str, record: Record) -> None:
     path = _record_path(facts, graph, slug)
-    worktree = asdict(record.worktree)
+    worktree = {name: getattr(record.worktree, name) for name in _FIELDS}
     texts = {name: getattr(record, name) for name in ("stage", *_TEXTS)}
     text = json.dumps({"worktree": worktree, **texts}, sort_keys=True).encode()
     try:
         ensure_text(path, text)
     except FileNotFoundError:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         ensure_text(path, text)
 
 
 def forget_record(facts: RepositoryFacts, graph: str, slug: str) -> None:
-    _record_path(facts, graph, slug).unlink(missing_ok=True)
+    Path(_record_path(facts, graph, slug)).unlink(missing_ok=True)
 
 
 def recorded_slugs(facts: RepositoryFacts, graph: str) -> frozenset[str]:
@@ -249,10 +256,10 @@ def _record(raw: dict[str, Any]) -> Record:
     return Record(Worktree(**raw["worktree"]), stage, **texts)
 
 
-def _record_path(facts: RepositoryFacts, graph: str, slug: str) -> Path:
+def _record_path(facts: RepositoryFacts, graph: str, slug: str) -> str:
     assert _COMPONENT.fullmatch(graph), graph
     assert _COMPONENT.fullmatch(slug), slug
-    return Path(f"{facts.state_dir}/worktrees/{graph}/{slug}.json")
+    return f"{facts.state_dir}/worktrees/{graph}/{slug}.json"
 
 
 def _line(path: Path | str) -> str | None:

@@ -41,17 +41,17 @@ def register_plainly(judge: Judge, worktree: Worktree) -> str | None:
     The worktree's branch must exist and be new, or it has none.
     """
     facts = judge.facts
-    tip = read_direct(Path(facts.common_dir), f"refs/heads/{worktree.branch}") if worktree.branch else worktree.base
+    tip = read_direct(facts.common_dir, f"refs/heads/{worktree.branch}") if worktree.branch else worktree.base
     name = Path(worktree.path).name
     if tip is None or not _NAME.fullmatch(name) or name.endswith(".lock") or not _is_plain(facts, worktree):
         return None
-    draft = Path(judge.git_dir, "tmp", f"admin-{worktree.nonce}")
-    link = Path(worktree.path, ".git")
+    draft = f"{judge.git_dir}/tmp/admin-{worktree.nonce}"
+    link = f"{worktree.path}/.git"
     try:
         _write_admin(draft, facts, worktree, tip)
         admin = _claim(Path(facts.common_dir, "worktrees"), name)
         try:
-            draft.rename(admin)
+            os.rename(draft, admin)  # noqa: PTH104
         except OSError:
             admin.rmdir()
             raise
@@ -60,7 +60,7 @@ def register_plainly(judge: Judge, worktree: Worktree) -> str | None:
         except OSError as error:
             ownership.remove_registration(facts, ownership.with_admin(worktree, admin.name))
             if not isinstance(error, FileExistsError):  # else it is not ours
-                link.unlink(missing_ok=True)
+                Path(link).unlink(missing_ok=True)
             raise
     except OSError:
         shutil.rmtree(draft, ignore_errors=True)
@@ -84,7 +84,7 @@ def drop_claims(facts: RepositoryFacts, worktree: Worktree) -> None:
 
 def _is_plain(facts: RepositoryFacts, worktree: Worktree) -> bool:
     """Whether git would do here what is done without it, and would not refuse."""
-    config = read_regular(Path(facts.common_dir, "config"))
+    config = read_regular(f"{facts.common_dir}/config")
     if config is None or facts.is_bare or _ODD.search(config):
         return False
     keys = (key.lower() for found in _EXTENSIONS.finditer(config) for key in _KEY.findall(found[1]))
@@ -92,7 +92,7 @@ def _is_plain(facts: RepositoryFacts, worktree: Worktree) -> bool:
         return False
     # A checkout can wait on a branch that did not exist until now.
     wanted = os.fsencode(f"ref: refs/heads/{worktree.branch}")
-    heads = {Path(folder, "HEAD") for folder in (facts.common_dir, facts.git_dir)}
+    heads = {f"{folder}/HEAD" for folder in (facts.common_dir, facts.git_dir)}
     return all((read_regular(head) or b"").strip() != wanted for head in heads) and not _is_registered(facts, worktree)
 
 
@@ -100,7 +100,7 @@ def _is_registered(facts: RepositoryFacts, worktree: Worktree) -> bool:
     """Whether somebody's registration names the path: of a folder that is gone, perhaps only for now."""
     wanted = os.fsencode(f"{worktree.path}/.git\n")
     try:
-        admins = [entry.path for entry in os.scandir(Path(facts.common_dir, "worktrees"))]
+        admins = [entry.path for entry in os.scandir(f"{facts.common_dir}/worktrees")]
     except FileNotFoundError:
         return False
     return any(_names(f"{admin}/gitdir", wanted) for admin in admins)
@@ -118,19 +118,20 @@ def _names(path: str, wanted: bytes) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _gitdir(path: str, _mark: tuple[int, int, int, int]) -> bytes | None:
     """The content of the file with this inode, size and times: each is asked about at every start."""
-    return read_regular(Path(path))
+    return read_regular(path)
 
 
-def _write_admin(draft: Path, facts: RepositoryFacts, worktree: Worktree, tip: CommitId) -> None:
+def _write_admin(draft: str, facts: RepositoryFacts, worktree: Worktree, tip: CommitId) -> None:
     # The judge's own folder is private; what goes into the user's git dir has the permissions that git gives.
-    (draft / "logs").mkdir(parents=True)
-    _write(draft / "locked", f"{ownership.lock_reason(worktree.nonce)}\n")
-    _write(draft / "gitdir", f"{worktree.path}/.git\n")
-    _write(draft / "commondir", "../..\n")
-    _write(draft / "HEAD", f"ref: refs/heads/{worktree.branch}\n" if worktree.branch else f"{tip}\n")
+    os.mkdir(draft)  # noqa: PTH102
+    os.mkdir(f"{draft}/logs")  # noqa: PTH102
+    _write(f"{draft}/locked", f"{ownership.lock_reason(worktree.nonce)}\n")
+    _write(f"{draft}/gitdir", f"{worktree.path}/.git\n")
+    _write(f"{draft}/commondir", "../..\n")
+    _write(f"{draft}/HEAD", f"ref: refs/heads/{worktree.branch}\n" if worktree.branch else f"{tip}\n")
     zone = time.strftime("%z", time.localtime())
     who = f"{RUNTIME_NAME} <{RUNTIME_EMAIL}> {int(time.time())} {zone}"
-    _write(draft / "logs/HEAD", f"{'0' * len(tip)} {tip} {who}\n")
+    _write(f"{draft}/logs/HEAD", f"{'0' * len(tip)} {tip} {who}\n")
 
 
 def _claim(top: Path, name: str) -> Path:
@@ -146,7 +147,7 @@ def _claim(top: Path, name: str) -> Path:
     raise OSError("every name is taken")
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: str, text: str) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
         os.write(fd, os.fsencode(text))

@@ -6,7 +6,6 @@ is never followed; it is only compared, so a replaced one leads nowhere. `damage
 
 import os
 import time
-from pathlib import Path
 from typing import Final
 
 from coordinate_agents.worktrees.model import CommitId, HeadState, RepositoryFacts, Worktree
@@ -44,15 +43,15 @@ def locate(facts: RepositoryFacts, worktree: Worktree) -> Position:
     """Where the worktree stands now. Reads a handful of small files; runs nothing."""
     if is_intact(facts, worktree) is not None:
         state: HeadState = "damaged" if os.path.lexists(worktree.path) else "missing"
-        return Position(state, branch_tip=read_ref(Path(facts.common_dir), f"refs/heads/{worktree.branch}"))
+        return Position(state, branch_tip=read_ref(facts.common_dir, f"refs/heads/{worktree.branch}"))
     return read_position(facts, worktree)
 
 
 def read_position(facts: RepositoryFacts, worktree: Worktree) -> Position:
     """As `locate`, from the registration alone: for a worktree that the caller proved ours, wherever its folder is."""
-    common, admin = Path(facts.common_dir), admin_dir(facts, worktree)
+    common, admin = facts.common_dir, admin_dir(facts, worktree)
     branch = f"refs/heads/{worktree.branch}"
-    found = read_head(Path(admin), common)
+    found = read_head(admin, common)
     tip = read_ref(common, branch)
     if found is None:
         return Position("damaged", branch_tip=tip)
@@ -71,9 +70,9 @@ def read_position(facts: RepositoryFacts, worktree: Worktree) -> Position:
 
 def private_commits(facts: RepositoryFacts, worktree: Worktree) -> tuple[CommitId, ...]:
     """What only this worktree's reflogs and private refs may hold, newest first; some may not exist any more."""
-    common, admin = Path(facts.common_dir), Path(admin_dir(facts, worktree))
-    found = dict.fromkeys(reflog_commits(admin / "logs" / "HEAD"))
-    found |= dict.fromkeys(reflog_commits(common / "logs" / "refs" / "heads" / worktree.branch))
+    admin = admin_dir(facts, worktree)
+    found = dict.fromkeys(reflog_commits(f"{admin}/logs/HEAD"))
+    found |= dict.fromkeys(reflog_commits(f"{facts.common_dir}/logs/refs/heads/{worktree.branch}"))
     found |= dict.fromkeys(read_refs(admin, "refs/").values())
     return tuple(found)
 

@@ -5,7 +5,6 @@ an oversized file or a strange text counts as nothing. Never writes. A loose ref
 packs a ref first and removes the loose file afterwards, so the other order could miss one.
 """
 
-import contextlib
 import functools
 import os
 import re
@@ -24,6 +23,7 @@ MAX_PACKED_BYTES: Final = 256 << 20
 # The end of a reflog that is looked at: 4 MiB hold more than 20,000 entries.
 MAX_REFLOG_BYTES: Final = 4 << 20
 _MAX_SYMREFS: Final = 5
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MAX_VALUES: Final = 200_000
 # Longer than a step of the clock by which file systems stamp (4 to 10 ms on common kernels; 2 s nowhere we run).
 _SETTLED_NS: Final = 100_000_000
@@ -48,28 +48,29 @@ def read_small(path: Path | str, limit: int = MAX_REF_BYTES) -> str | None:
     return None if data is None or len(data) > limit else os.fsdecode(data)
 
 
-def read_head(admin: Path, common: Path) -> Resolved | None:
+def read_head(admin: Path | str, common: Path | str) -> Resolved | None:
     """Where the HEAD of a worktree leads; None when the file is no HEAD."""
-    text = read_small(admin / "HEAD")
+    text = read_small(f"{admin}/HEAD")
     return None if text is None else _follow(common, text.strip())
 
 
-def read_ref(common: Path, name: str) -> CommitId | None:
+def read_ref(common: Path | str, name: str) -> CommitId | None:
     """The object that a full ref name holds, through symbolic refs; None when there is none."""
     found = _follow(common, f"ref: {name}")
     return None if found is None else found.commit
 
 
-def read_direct(common: Path, name: str) -> CommitId | None:
+def read_direct(common: Path | str, name: str) -> CommitId | None:
     """The object that a full ref name holds itself; None when there is none, or the ref is symbolic or broken."""
-    path = common / name
+    path = f"{common}/{name}"
     text = read_small(path)
     if text is None:
-        return None if os.path.lexists(path) and not path.is_dir() else packed_refs(common).get(name)
+        is_something = os.path.lexists(path) and not os.path.isdir(path)  # noqa: PTH112
+        return None if is_something else packed_refs(common).get(name)
     return text.strip() if _OID.fullmatch(text.strip()) else None
 
 
-def read_refs(common: Path, prefix: str, *, without: Collection[str] = ()) -> dict[str, CommitId]:
+def read_refs(common: Path | str, prefix: str, *, without: Collection[str] = ()) -> dict[str, CommitId]:
     """Every direct ref below the prefix (which ends in `/`): full name to object id. None below the names in `without`.
 
     A symbolic or broken loose ref hides a packed one of its name, as it does for git.
@@ -81,16 +82,16 @@ def read_refs(common: Path, prefix: str, *, without: Collection[str] = ()) -> di
     return {name: oid for name, oid in found.items() if oid}
 
 
-def packed_refs(common: Path) -> Mapping[str, CommitId]:
+def packed_refs(common: Path | str) -> Mapping[str, CommitId]:
     """Everything in packed-refs. Kept until the file is another: git replaces it by rename."""
     try:
-        found = (common / "packed-refs").stat()
+        found = os.stat(f"{common}/packed-refs")  # noqa: PTH116
     except OSError:
         return {}
-    return _parse_packed(common, (found.st_ino, found.st_size, found.st_mtime_ns))
+    return _parse_packed(str(common), (found.st_ino, found.st_size, found.st_mtime_ns))
 
 
-def read_all(common: Path, *, without: Collection[str]) -> dict[str, CommitId] | None:
+def read_all(common: Path | str, *, without: Collection[str]) -> dict[str, CommitId] | None:
     """Every ref of the repository as `git for-each-ref` lists it, but none below the names in `without`.
 
     A symbolic ref has the value of what it leads to; one that leads nowhere is left out, as git does. None when there
@@ -100,7 +101,7 @@ def read_all(common: Path, *, without: Collection[str]) -> dict[str, CommitId] |
     for name, oid in _loose_refs(common, "refs/", frozenset(without)):
         found[name] = oid
         if not oid:
-            text = read_small(common / name)
+            text = read_small(f"{common}/{name}")
             if text is None or not text.startswith("ref: "):
                 return None
             found[name] = read_ref(common, name)
@@ -111,8 +112,8 @@ def read_all(common: Path, *, without: Collection[str]) -> dict[str, CommitId] |
 
 
 @functools.lru_cache(maxsize=4)
-def _parse_packed(common: Path, _fingerprint: tuple[int, int, int]) -> Mapping[str, CommitId]:
-    data = _read(common / "packed-refs", MAX_PACKED_BYTES)
+def _parse_packed(common: str, _fingerprint: tuple[int, int, int]) -> Mapping[str, CommitId]:
+    data = _read(f"{common}/packed-refs", MAX_PACKED_BYTES)
     if not data:
         return {}
     refs = {}
@@ -123,7 +124,7 @@ def _parse_packed(common: Path, _fingerprint: tuple[int, int, int]) -> Mapping[s
     return MappingProxyType(refs)
 
 
-def reflog_commits(log: Path) -> tuple[CommitId, ...]:
+def reflog_commits(log: Path | str) -> tuple[CommitId, ...]:
     """Every object id that the end of a reflog names, newest first, without repetition and without the null id."""
     data = _read_end(log)
     found: dict[CommitId, None] = {}
@@ -136,7 +137,7 @@ def reflog_commits(log: Path) -> tuple[CommitId, ...]:
     return tuple(found)
 
 
-def _follow(common: Path, text: str) -> Resolved | None:
+def _follow(common: Path | str, text: str) -> Resolved | None:
     name: str | None = None
     for _ in range(_MAX_SYMREFS):
         if _OID.fullmatch(text):
@@ -146,7 +147,7 @@ def _follow(common: Path, text: str) -> Resolved | None:
         name = text[len("ref: ") :].strip()
         if not _is_plain(name):
             return None
-        loose = read_small(common / name)
+        loose = read_small(f"{common}/{name}")
         if loose is None:
             return Resolved(name, packed_refs(common).get(name))
         text = loose.strip()
@@ -166,7 +167,7 @@ def _is_odd(name: str) -> bool:
     return any(not part or part.startswith(".") or part.endswith((".", ".lock")) for part in name.split("/"))
 
 
-def _loose_refs(common: Path, prefix: str, without: Collection[str] = ()) -> Iterator[tuple[str, CommitId]]:
+def _loose_refs(common: Path | str, prefix: str, without: Collection[str] = ()) -> Iterator[tuple[str, CommitId]]:
     """Loose refs below the prefix; the value of a symbolic or broken one is empty.
 
     Asked for several times a subtask, with several refs for each subtask: a folder or file that is the same by inode,
@@ -228,27 +229,32 @@ def _loose_value(path: str) -> CommitId | None:
 
 
 def _read(path: Path | str, limit: int) -> bytes | None:
-    with contextlib.suppress(OSError), _regular(path) as fd:
-        return _read_all(fd, limit)
-    return None
-
-
-def _read_end(path: Path) -> bytes:
-    with contextlib.suppress(OSError), _regular(path) as fd:
-        size = os.fstat(fd).st_size
-        os.lseek(fd, max(0, size - MAX_REFLOG_BYTES), os.SEEK_SET)
-        return _read_all(fd, MAX_REFLOG_BYTES)
-    return b""
-
-
-@contextlib.contextmanager
-def _regular(path: Path | str) -> Iterator[int]:
-    # NONBLOCK: opening a FIFO that somebody planted would wait for ever.
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(f"{path} is not a regular file")
-        yield fd
+        # NONBLOCK: opening a FIFO that somebody planted would wait for ever.
+        fd = os.open(path, _READ)
+    except OSError:
+        return None
+    try:
+        return _read_all(fd, limit) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def _read_end(path: Path | str) -> bytes:
+    try:
+        fd = os.open(path, _READ)
+    except OSError:
+        return b""
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            return b""
+        os.lseek(fd, max(0, found.st_size - MAX_REFLOG_BYTES), os.SEEK_SET)
+        return _read_all(fd, MAX_REFLOG_BYTES)
+    except OSError:
+        return b""
     finally:
         os.close(fd)
 

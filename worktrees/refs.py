@@ -36,7 +36,7 @@ def snapshot(judge: Judge) -> RefSnapshot:
     """Every ref that is not the Runtime's, every stash entry, newest first, and HEAD. A git call only for odd refs."""
     name, commit = root_head(judge.facts)
     head, stashes = name or commit, stash_entries(judge.facts.common_dir)
-    found = reffiles.read_all(Path(judge.facts.common_dir), without=(BRANCH_PREFIX, PIN_PREFIX))
+    found = reffiles.read_all(judge.facts.common_dir, without=(BRANCH_PREFIX, PIN_PREFIX))
     if found is not None:
         return RefSnapshot(found, stashes, head)
     result = judge.user_git("for-each-ref", "--format=%(objectname) %(refname)")
@@ -47,13 +47,13 @@ def snapshot(judge: Judge) -> RefSnapshot:
 
 def root_head(facts: RepositoryFacts) -> tuple[str, CommitId]:
     """The ref that HEAD of the user's checkout is on (empty: detached), and its commit (empty: none yet)."""
-    found = reffiles.read_head(Path(facts.git_dir), Path(facts.common_dir))
+    found = reffiles.read_head(facts.git_dir, facts.common_dir)
     return ("", "") if found is None else (found.ref or "", found.commit or "")
 
 
 def stash_entries(common_dir: str) -> tuple[CommitId, ...]:
     """Commits in the reflog of refs/stash, newest first: the ref itself holds only the newest."""
-    text = read_regular(Path(common_dir, "logs/refs/stash")) or b""
+    text = read_regular(f"{common_dir}/logs/refs/stash") or b""
     words = (line.split(b" ", 2) for line in text.splitlines())
     new = [parts[1].decode("ascii", "replace") for parts in words if len(parts) == 3]
     return tuple(oid for oid in reversed(new) if is_oid(oid))
@@ -78,13 +78,13 @@ def runtime_refs(judge: Judge, graph: str) -> dict[str, CommitId]:
 
 def read_refs(common_dir: str, folders: Iterable[str]) -> dict[str, CommitId]:
     """Runtime refs below these names, sorted by name. A symbolic or broken ref is left out."""
-    found = (reffiles.read_refs(Path(common_dir), f"{folder}/") for folder in folders)
+    found = (reffiles.read_refs(common_dir, f"{folder}/") for folder in folders)
     return dict(sorted((name, oid) for refs in found for name, oid in refs.items()))
 
 
 def read_ref(common_dir: str, name: str) -> CommitId | None:
     """One Runtime ref; None when it does not exist, or is symbolic or broken."""
-    return reffiles.read_direct(Path(common_dir), name)
+    return reffiles.read_direct(common_dir, name)
 
 
 def change_refs(judge: Judge, changes: Sequence[RefChange]) -> None:

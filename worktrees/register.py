@@ -165,7 +165,8 @@ def make_private_folders(folder: Path) -> None:
 
     Raises: WORKTREE_CONFLICT.
     """
-    for path in reversed([folder, *folder.parents]):
+    is_there = os.path.isdir(folder)  # noqa: PTH112
+    for path in () if is_there else reversed([folder, *folder.parents]):
         try:
             path.mkdir(mode=0o700)
         except FileExistsError:
@@ -214,6 +215,6 @@ def _add(judge: Judge, worktree: Worktree, target: str) -> GitResult:
 
 
 def _wrong_head(judge: Judge, worktree: Worktree) -> str | None:
-    head = (read_regular(Path(ownership.admin_dir(judge.facts, worktree), "HEAD"), 4096) or b"").decode().strip()
+    head = (read_regular(f"{ownership.admin_dir(judge.facts, worktree)}/HEAD", 4096) or b"").decode().strip()
     wanted = f"ref: refs/heads/{worktree.branch}" if worktree.branch else worktree.base
     return None if head == wanted else f"its HEAD is {head!r} instead of {wanted!r}"

@@ -46,47 +46,47 @@ _FILES: Final = ("info/attributes", "info/grafts", "objects/info/alternates", "s
 
 def shared_state(facts: RepositoryFacts) -> SharedState:
     """One entry per fact, with a digest of its value. A git call only for a configuration text not seen before."""
-    common = Path(facts.common_dir)
+    common = facts.common_dir
     found: dict[str, str] = {}
-    inherited = _of_config(common / "config.worktree")
+    inherited = _of_config(f"{common}/config.worktree")
     for label, path in _config_files(common):
         # `git worktree add` copies the root's own settings into each new worktree: a copy is no change.
         is_copy = label.startswith("worktrees/")
         for key, value in _of_config(path).items():
             if not (is_copy and inherited.get(key) == value):
                 found[f"{label}:{key}"] = value
-    found |= _hooks(common / "hooks", "hook")
+    found |= _hooks(Path(common, "hooks"), "hook")
     for name in _FILES:
-        path = common / name
+        path = f"{common}/{name}"
         if os.path.lexists(path):
-            found[name] = _digest_file(path)
+            found[name] = _digest_file(Path(path))
     found |= _replacements(common)
     for module in _submodules(common):
-        found |= _of_submodule(module, f"modules/{module.relative_to(common / 'modules')}")
+        found |= _of_submodule(module, f"modules/{module.relative_to(Path(common, 'modules'))}")
     return found
 
 
-def _config_files(common: Path) -> Iterator[tuple[str, Path]]:
-    yield "config", common / "config"
-    yield "config.worktree", common / "config.worktree"
+def _config_files(common: str) -> Iterator[tuple[str, str]]:
+    yield "config", f"{common}/config"
+    yield "config.worktree", f"{common}/config.worktree"
     top = f"{common}/worktrees"
     try:
         with os.scandir(top) as listed:
             names = sorted(entry.name for entry in listed)
     except OSError:
         return
-    # Looked through twice a subtask with a folder for each worktree: path objects only for what is there.
+    # Looked through twice a subtask with a folder for each worktree: no path objects.
     for name in names:
         path = f"{top}/{name}/config.worktree"
         if os.path.lexists(path):
-            yield f"worktrees/{name}/config.worktree", Path(path)
+            yield f"worktrees/{name}/config.worktree", path
 
 
-def _of_config(path: Path) -> Mapping[str, str]:
+def _of_config(path: str) -> Mapping[str, str]:
     text = read_regular(path, _MAX_FILE_BYTES)
     if text is not None:
         return _relevant(text)
-    return {"unreadable": _strange(path)} if os.path.lexists(path) else {}
+    return {"unreadable": _strange(Path(path))} if os.path.lexists(path) else {}
 
 
 @functools.lru_cache(maxsize=256)
@@ -129,24 +129,24 @@ def _hooks(folder: Path, label: str) -> dict[str, str]:
     return found
 
 
-def _replacements(common: Path) -> dict[str, str]:
+def _replacements(common: str) -> dict[str, str]:
     """Replace refs, loose or packed alike: the user's gc may pack them."""
     found: dict[str, str] = {}
-    packed = read_regular(common / "packed-refs", 512 << 20) or b""
+    packed = read_regular(f"{common}/packed-refs", 512 << 20) or b""
     if b" refs/replace/" in packed:
         pairs = re.findall(rb"^([0-9a-f]+) (refs/replace/[^\n]+)$", packed, re.M)
         found = {os.fsdecode(name): oid.decode() for oid, name in pairs}
-    for folder, _, names in os.walk(common / "refs" / "replace"):
+    for folder, _, names in os.walk(f"{common}/refs/replace"):
         for name in names:
             path = Path(folder, name)
             found[path.relative_to(common).as_posix()] = os.fsdecode((read_regular(path, 4096) or b"").strip())
     return {name: _digest(oid) for name, oid in found.items()}
 
 
-def _submodules(common: Path) -> list[Path]:
+def _submodules(common: str) -> list[Path]:
     """Git dirs of the user's submodules, nested ones included."""
     found: list[Path] = []
-    for folder, folders, names in os.walk(common / "modules"):
+    for folder, folders, names in os.walk(f"{common}/modules"):
         if "HEAD" in names and "objects" in folders:
             found.append(Path(folder))
             folders[:] = [name for name in folders if name == "modules"]

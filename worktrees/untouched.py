@@ -14,15 +14,14 @@ from typing import Final
 
 from coordinate_agents.worktrees.files import read_regular
 from coordinate_agents.worktrees.frozen import Frozen
-from coordinate_agents.worktrees.index_file import Written, parse_index
+from coordinate_agents.worktrees.index_file import mode_and_id, parse_index, stat_data
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.layouts import Layout
 from coordinate_agents.worktrees.model import CommitId, Worktree
-from coordinate_agents.worktrees.tree_objects import GITLINK_MODE
+from coordinate_agents.worktrees.tree_objects import GITLINK_MODE, Entry
 
 _MAX_READ_BYTES: Final = 8 << 20
 _MAX_DEPTH: Final = 200
-_LOW: Final = 0xFFFFFFFF
 
 
 def is_surely(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: str) -> bool:
@@ -31,29 +30,33 @@ def is_surely(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: str
     if layout is None or not Frozen.parse(frozen).is_as_on_disk():
         return False
     expected = _expected(judge, layout, commit)
-    return expected is not None and _Look(worktree.path, expected).holds_all()
+    return expected is not None and _Look(worktree.path, expected, layout.done_ns).holds_all()
 
 
-def _expected(judge: Judge, layout: Layout, commit: CommitId) -> dict[bytes, Written] | None:
-    """Every file that the commit has, by path."""
-    written = parse_index(layout.index, layout.done_ns, id_size=len(commit) // 2)
+def _expected(judge: Judge, layout: Layout, commit: CommitId) -> dict[bytes, bytes | Entry] | None:
+    """Every file that the commit has, by path: what the index notes of it, or what is another one since."""
+    noted = parse_index(layout.index, id_size=len(commit) // 2)
     changes = judge.trees.changes(judge.tree_of(layout.commit), judge.tree_of(commit))
-    if written is None or changes is None:
+    if noted is None or changes is None:
         return None
+    expected: dict[bytes, bytes | Entry] = {**noted}
     for change in changes:
         if change.new is None:
-            written.pop(change.path, None)
+            expected.pop(change.path, None)
+        elif change.new.mode == GITLINK_MODE:
+            return None
         else:
-            written[change.path] = Written(change.new.mode, change.new.oid, None)
-    return None if any(entry.mode == GITLINK_MODE for entry in written.values()) else written
+            expected[change.path] = change.new
+    return expected
 
 
 class _Look:
     """One walk over a folder, comparing every file with what is expected there."""
 
-    def __init__(self, top: str, expected: Mapping[bytes, Written]) -> None:
+    def __init__(self, top: str, expected: Mapping[bytes, bytes | Entry], done_ns: int) -> None:
         self._top = os.fsencode(top)
         self._expected = expected
+        self._done_ns = done_ns
         self._met = 0
 
     def holds_all(self) -> bool:
@@ -89,16 +92,20 @@ class _Look:
         if wanted is None:
             return False
         self._met += 1
-        if stat.S_ISLNK(found.st_mode):
-            target = os.fsencode(Path(os.fsdecode(self._top + b"/" + path)).readlink())
-            return wanted.mode == "120000" and _hash(wanted.oid, target) == wanted.oid
-        mode = "100755" if found.st_mode & stat.S_IXUSR else "100644"
-        if not stat.S_ISREG(found.st_mode) or mode != wanted.mode:
+        mode = 0o100755 if found.st_mode & stat.S_IXUSR else 0o100644
+        is_link = stat.S_ISLNK(found.st_mode)
+        if not is_link and not stat.S_ISREG(found.st_mode):
             return False
-        seen = (found.st_ctime_ns, found.st_mtime_ns, found.st_ino & _LOW, found.st_size & _LOW)
-        if seen == wanted.seen:
-            return True
-        data = read_regular(Path(os.fsdecode(self._top + b"/" + path)), _MAX_READ_BYTES)
+        if isinstance(wanted, bytes):
+            if not is_link and found.st_ctime_ns < self._done_ns and wanted.startswith(stat_data(mode, found)):
+                return True
+            wanted = Entry(*mode_and_id(wanted))
+        place = os.fsdecode(self._top + b"/" + path)
+        if is_link:
+            return wanted.mode == "120000" and _hash(wanted.oid, os.fsencode(Path(place).readlink())) == wanted.oid
+        if f"{mode:o}" != wanted.mode:
+            return False
+        data = read_regular(place, _MAX_READ_BYTES)
         return data is not None and _hash(wanted.oid, data) == wanted.oid
 
 

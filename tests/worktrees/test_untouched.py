@@ -1,6 +1,7 @@
 """A worktree is called clean without git only when it is: whatever an agent does to its files is seen (EV-*, SE-*)."""
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from repos import commit_file, git
 
 from coordinate_agents.worktrees import untouched
 from coordinate_agents.worktrees.examine import examine
+from coordinate_agents.worktrees.files import read_regular
 from coordinate_agents.worktrees.index_file import parse_index
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import ExamineRequest, RefSnapshot, Worktree
@@ -167,14 +169,27 @@ def test_a_worktree_that_is_used_again_is_left_to_git(
     assert examine(judge, request(again, frozen)).dirty == ()
 
 
-def test_files_of_the_last_tick_are_not_believed_by_their_times(worktree: Worktree, judge: Judge) -> None:
+def test_files_of_the_last_tick_are_not_believed_by_their_times(
+    worktree: Worktree, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     layout = judge.layouts.get(worktree)
     assert layout is not None
-    entries = parse_index(layout.index, layout.done_ns, id_size=20)
-    assert entries is not None
-    stamps = [os.lstat(Path(worktree.path, os.fsdecode(path))).st_ctime_ns for path in entries]
-    assert [entry.seen is not None for entry in entries.values()] == [stamp < layout.done_ns for stamp in stamps]
-    early = parse_index(layout.index, min(stamps), id_size=20)
-    assert early is not None
-    assert {entry.seen for entry in early.values()} == {None}
-    assert parse_index(b"DIRC\0\0\0\4" + layout.index[8:], layout.done_ns, id_size=20) is None
+    noted = parse_index(layout.index, id_size=20)
+    assert noted
+    found = {path: os.lstat(Path(worktree.path, os.fsdecode(path))) for path in noted}
+    read: list[str] = []
+
+    def spy(path: str, limit: int) -> bytes | None:
+        read.append(path)
+        return read_regular(path, limit)
+
+    monkeypatch.setattr(untouched, "read_regular", spy)
+    for done_ns in (layout.done_ns, min(each.st_ctime_ns for each in found.values())):
+        read.clear()
+        assert untouched._Look(worktree.path, noted, done_ns).holds_all()
+        # A link is read in any case.
+        files = {path: each for path, each in found.items() if stat.S_ISREG(each.st_mode)}
+        young = [path for path, each in files.items() if each.st_ctime_ns >= done_ns]
+        assert sorted(read) == sorted(f"{worktree.path}/{os.fsdecode(path)}" for path in young)
+    assert read
+    assert parse_index(b"DIRC\0\0\0\4" + layout.index[8:], id_size=20) is None
