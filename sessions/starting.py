@@ -21,7 +21,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,8 +71,9 @@ def start_host(
 
 def _start(launch: Launch, path: Path, folder: int, socket_dir: Path, server: ForkServer | None) -> HostProcess:
     token = secrets.token_hex(32)
-    masked = (*launch.secrets, *secret_values(launch.env), token)
-    redactor = Redactor(masked)
+    known = (*launch.secrets, *secret_values(launch.env))
+    masked = (*known, token)
+    redactor = _redactor(known)  # no word of the command can hold the token: it is a moment old
     record = records.initial(
         launch,
         command=tuple(redactor.redact_text(word) for word in launch.argv),
@@ -103,6 +103,12 @@ def _start(launch: Launch, path: Path, folder: int, socket_dir: Path, server: Fo
         return host
     finally:
         os.close(lock)
+
+
+@functools.lru_cache(maxsize=8)
+def _redactor(secrets: tuple[str, ...]) -> Redactor:
+    """Kept, since the Sessions of one graph mostly have the same secrets."""
+    return Redactor(secrets)
 
 
 def host_address(socket_dir: Path, folder: Path) -> str:
@@ -194,8 +200,8 @@ def _spawn(
     Each try has pipes of its own: a fork server that died may have forked a host first, which finds its specification
     empty and ends.
     """
-    asked = None if server is None else _ask_host(spec, folder, lock, partial(_forked_host, server))
-    asked = asked or _ask_host(spec, folder, lock, partial(_own_host, session_id))
+    asked = None if server is None else _ask_host(spec, folder, lock, functools.partial(_forked_host, server))
+    asked = asked or _ask_host(spec, folder, lock, functools.partial(_own_host, session_id))
     assert asked is not None, "a host of its own is made or raises"
     return asked
 
