@@ -160,8 +160,9 @@ def boot_id() -> str:
         return ""
 
 
+@functools.cache
 def pid_namespace() -> int:
-    """Inode of the pid namespace; pids are only comparable within one. 0 where there is none."""
+    """Inode of the pid namespace, never another one; pids are only comparable within one. 0 where there is none."""
     try:
         return os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
     except OSError:

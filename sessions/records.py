@@ -3,6 +3,7 @@
 A record that cannot be read (cut short, another version) is no record: the Session then counts as lost, never as ended.
 """
 
+import functools
 import json
 from dataclasses import asdict
 from typing import Any
@@ -55,9 +56,15 @@ def read(folder: int) -> SessionRecord | None:
     """The record of the folder, or None when there is none that can be understood."""
     try:
         data = folders.read_whole(folder, folders.RECORD, folders.MAX_RECORD_BYTES)
-        return None if data is None else parse(json.loads(data))
+        return None if data is None else _parsed(data)
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+@functools.lru_cache(maxsize=128)
+def _parsed(data: bytes) -> SessionRecord:
+    """Kept by its text: whoever waits for a Session reads the same record several times."""
+    return parse(json.loads(data))
 
 
 def parse(raw: dict[str, Any]) -> SessionRecord:

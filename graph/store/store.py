@@ -30,6 +30,7 @@ class Store:
 
     def __init__(self, where: StatePlace, connection: sqlite3.Connection, reading: connect.Reading | None) -> None:
         self.place = where
+        self._database = where.database
         self._connection = connection
         self._reading = reading
         self._committing: Literal["durable", "progress"] = "progress"
@@ -337,7 +338,7 @@ class Store:
         )
 
     def _explained(self) -> contextlib.AbstractContextManager[None]:
-        return failures.explained(self.place.database, waited_s=connect.BUSY_TIMEOUT_S)
+        return failures.explained(self._database, waited_s=connect.BUSY_TIMEOUT_S)
 
     def _pragma(self, name: str) -> int:
         return int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])

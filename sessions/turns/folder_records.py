@@ -18,25 +18,28 @@ class FolderRecords:
     """`turns.json` in each Session's folder. Only whoever gives turns writes it; others have it `read_only`."""
 
     def __init__(self, sessions_root: Path, *, read_only: bool = False) -> None:
-        self._root = sessions_root
+        self._root = str(sessions_root)
         self._read_only = read_only
 
     async def load(self, session: SessionId) -> TurnRecord | None:
-        return load_record(self._root / session)
+        return load_record(f"{self._root}/{session}")
 
     async def save(self, record: TurnRecord) -> None:
         if self._read_only:
             return
-        path = self._root / record.session
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = folders.open_folder(str(path))
+        path = f"{self._root}/{record.session}"
+        try:
+            folder = folders.open_folder(path)
+        except FileNotFoundError:
+            os.makedirs(path, mode=0o700, exist_ok=True)  # noqa: PTH103
+            folder = folders.open_folder(path)
         try:
             folders.write_json(folder, _RECORD, {"v": _VERSION, **record._asdict()})
         finally:
             os.close(folder)
 
 
-def load_record(path: Path) -> TurnRecord | None:
+def load_record(path: Path | str) -> TurnRecord | None:
     """The record of the Session's turns; None when there is none that can be understood."""
     try:
         folder = folders.open_folder(str(path))

@@ -89,6 +89,9 @@ class HostDriver:
         return Standing(self._connection(record), is_busy=_is_busy(record), pending=pending)
 
     async def follow(self, session: SessionId, report: Report) -> None:
+        if not self._speaks.get(session):
+            report(ProcessExited(await self._hosts.wait(session)))
+            return
         ended: list[SessionEnd] = []
 
         async def wait() -> None:
@@ -99,12 +102,11 @@ class HostDriver:
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(wait)
-                if self._speaks.get(session):
-                    await self._hear(session, seen, report)
+                await self._hear(session, seen, report)
         except* SessionError as errors:
             raise errors.exceptions[0] from None
         record = await self._hosts.record(session)
-        if record is not None and self._speaks.get(session):
+        if record is not None:
             seen.tell(record, report)  # its last words came with its end
         report(ProcessExited(ended[0]))
 
