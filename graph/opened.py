@@ -44,10 +44,7 @@ async def require_vacant(context: Context, run: TaskRun) -> None:
     """
     if run.attempt <= 1 and run.worktree is None and run.removal is None:
         return  # nobody was ever there
-    name = await open_in(context, run.id)
-    if name is not None:
-        said = f"Session {name}, which a person opened, lives in its worktree"
-        raise _occupied(context, run, name, said, f"{PROGRAM} session-close {name}")
+    await require_unopened(context, run)
     for name in await _earlier(context, run.id):
         facts = await context.sessions.look(name)
         if run.is_rework and name == run.open_session and facts.liveness == "live":
@@ -61,6 +58,17 @@ async def require_vacant(context: Context, run: TaskRun) -> None:
         if survivors:
             said = f"{', '.join(survivors[:3])} survived Session {name} of an earlier attempt"
             raise _occupied(context, run, name, said, f"kill {survivors[0].split()[0]}", code="SESSION_CLOSE_FAILED")
+
+
+async def require_unopened(context: Context, run: TaskRun) -> None:
+    """Raise SESSION_STATE_CONFLICT while a terminal that a person opened lives in the subtask's worktree.
+
+    An agent runs in it, and may be at work there whether somebody looks on or not.
+    """
+    name = await open_in(context, run.id)
+    if name is not None:
+        said = f"Session {name}, which a person opened, lives in its worktree"
+        raise _occupied(context, run, name, said, f"{PROGRAM} session-close {name}")
 
 
 def way_out(name: str, facts: SessionFacts) -> str:

@@ -8,6 +8,7 @@ from coordinate_agents.graph.engine import Engine
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import Failure
 from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.opened import require_unopened
 from coordinate_agents.graph.schedule import Deferred
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.graph.text import listed
@@ -20,11 +21,17 @@ async def dispatch(engine: Engine, asked: Mapping[str, Any]) -> Mapping[str, Any
     context, subtask = engine.context, SubtaskId(str(asked["subtask"]))
     if not engine.starts_agents:
         raise _error(context.graph_id, subtask, "TASK_STATE_CONFLICT", "What drives the graph now starts nothing.")
-    require_startable(engine, subtask)
-    engine.claim(subtask)
+    await begin(engine, subtask)
     while is_starting(context.run(subtask)) and engine.starts_agents:
         await engine.next_event()
     return started(context.graph_id, context.run(subtask))
+
+
+async def begin(engine: Engine, subtask: SubtaskId) -> None:
+    """Claim the subtask. Raises: as `execute`; nothing was recorded then, and no attempt counted."""
+    require_startable(engine, subtask)
+    await require_unopened(engine.context, engine.context.run(subtask))
+    engine.claim(subtask)
 
 
 def is_starting(run: TaskRun) -> bool:
@@ -56,10 +63,11 @@ def started(graph: str, run: TaskRun) -> Mapping[str, Any]:
         words = conflict_words({"pair": run.conflict.pair, "paths": run.conflict.paths})
         message = f"Subtask {run.id} did not start: its prerequisites {words}."
         raise _error(graph, run.id, "BASE_CONFLICT", message, f"{PROGRAM} graph-resolve {graph} {run.id}")
+    said = f"Subtask {run.id} did not start: "
     failure = run.failure or Failure("TASK_STATE_CONFLICT", run.reason or "its start was not seen.")
     raise GraphError(
         failure.code,
-        f"Subtask {run.id} did not start: {failure.message}",
+        f"{said}{failure.message.removeprefix(said)}",
         kept=failure.kept,
         next=failure.next or f"{PROGRAM} graph-inspect {graph} {run.id}",
         stage="dispatch",

@@ -7,7 +7,7 @@ Without a driver this process drives just so far and leaves: the agent lives on 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coordinate_agents.graph.acts.dispatch import require_startable, started
+from coordinate_agents.graph.acts.dispatch import begin, started
 from coordinate_agents.graph.engine import DriveOptions, Engine
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.model import SubtaskId
@@ -38,14 +38,13 @@ def execute(runtime: Runtime, request: Request) -> Result:
     def alone() -> Mapping[str, Any]:
         refused: list[GraphError] = []
 
-        async def begin(engine: Engine) -> None:
+        async def claim(engine: Engine) -> None:
             try:
-                require_startable(engine, subtask)
-                engine.claim(subtask)
+                await begin(engine, subtask)
             except GraphError as error:
                 refused.append(error)
 
-        drive = DriveRequest(DriveOptions(only_start=subtask), begin=begin, purpose="graph-dispatch")
+        drive = DriveRequest(DriveOptions(only_start=subtask), begin=claim, purpose="graph-dispatch")
         snapshot, _ = drive_graph(runtime, row.id, drive)
         if refused:
             raise refused[0]

@@ -15,6 +15,7 @@ from coordinate_agents.graph.acts.resume_task import resume_task
 from coordinate_agents.graph.engine import DriveOptions, Engine
 from coordinate_agents.graph.errors import EXIT_DONE, EXIT_NEEDS_PERSON, EXIT_NOT_SUCCEEDED, GraphError
 from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.opened import require_unopened
 from coordinate_agents.graph.operations.driving import DriveRequest, drive_graph
 from coordinate_agents.graph.operations.loading import load_snapshot
 from coordinate_agents.graph.operations.table import Result
@@ -80,6 +81,7 @@ async def _begin(engine: Engine, subtask: SubtaskId, who: str) -> bool:
     # Before anything is changed: the very program that would be started.
     name = context.agent_of(context.task(subtask))
     await context.call(context.agents.resolve, context.config.settings_of(name))
+    await require_unopened(context, run)
     if run.state in ("failed", "stopped"):
         told = await resume_task(engine, {"subtask": subtask, "living": True}, who=who)
         if told["adopted"]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from terminals import terminal_agent
-from world import ONE_COMMIT, World, until
+from world import ONE_COMMIT, Done, World, until
 
 
 @pytest.fixture
@@ -23,6 +23,12 @@ def _open(world: World, *words: str) -> Any:
     done = world.run("session-open", *words, "--json")
     assert done.code == 0, str(done)
     return done.data
+
+
+def _is_refused(done: Done, following: str) -> None:
+    error = done.document["error"]
+    assert (done.code, error["code"], error["next"]) == (1, "SESSION_STATE_CONFLICT", following)
+    assert error["message"].count("did not start") == 1
 
 
 def test_a_terminal_opens_in_the_checkout_and_says_who_it_is(place: World) -> None:
@@ -133,6 +139,15 @@ def test_a_graph_s_attempt_waits_for_no_terminal_in_its_worktree_but_says_whose_
     failure = done.data["subtasks"][0]["failure"]
     assert failure["code"] == "SESSION_STATE_CONFLICT"
     assert session in failure["message"] and failure["next"] == f"coordinate-agents session-close {session}"
+    # A dispatch by hand is refused before it costs an attempt, of a failed one and of a ready one.
+    before, close = done.data["subtasks"][0], f"coordinate-agents session-close {session}"
+    _is_refused(place.run("task-dispatch", "plan", "--json"), close)
+    assert place.status("plan")["subtasks"] == [before]
+    assert place.run("resume", "plan").code == 0
+    for words in (("task-dispatch", "plan"), ("dispatch", "plan", "a")):
+        _is_refused(place.run(*words, "--json"), close)
+    ready = place.status("plan")["subtasks"][0]
+    assert (ready["state"], ready["attempt"]) == ("READY", before["attempt"])
     # Nor does a person's look: what stands there may change meanwhile.
     looked = place.run("check", "plan", "a", "--json").document["error"]
     assert (looked["code"], looked["next"]) == ("SESSION_STATE_CONFLICT", f"coordinate-agents session-close {session}")
