@@ -72,16 +72,18 @@ def _first_line(spec: str) -> str:
 
 
 def _no_checkout() -> GraphError:
-    """Why work in the user's own checkout is no Task.
+    """Why work in the user's own checkout is no Task; `docs/tasks.md` says more.
 
     What a Task promises rests on a place that only the Runtime and its one agent write to: the base is known, what is
     there is the agent's, a failed attempt is kept by pins and cleared, and the result stands on a branch of its own.
-    In a checkout the user edits, commits, stashes and switches branches at the same time.
+    In a checkout the user edits, commits, stashes and switches branches at the same time, and that it changed is what
+    gives an agent away that left its place.
     """
     return GraphError(
         "UNSUPPORTED_CAPABILITY",
         "--isolation checkout is not supported: in your own checkout nobody can tell an agent's changes from yours, so"
-        " nothing could be verified, taken back or kept apart.",
+        " nothing could be verified, taken back or kept apart. Leave it out for a Task in a worktree of its own, or"
+        " open a terminal here, whose work you judge yourself.",
         kept="everything as it is; nothing was created",
         next=f"{PROGRAM} session-open",
         stage="create",
