@@ -83,7 +83,7 @@ Inside a Session of the Runtime only reading tools and `coordinate_agents_eviden
 How an agent says that its work is committed and may be verified: `coordinate-agents evidence-submit "what was done"`, the tool, or the file that
 `COORDINATE_AGENTS_SUBMIT_FILE` names. It is a trigger and proves nothing. It is taken only from a process that has the Session's mark in its
 environment, or an ancestor's, and the Session's recorded host above it, and only for the subtask's present attempt; everything else is AGENT_MAY_NOT.
-A driver that waits for the agent is woken by it; where a sandbox forbids that, it looks by itself within seconds.
+A driver that waits for the agent is woken by it, on Linux also by the file alone; elsewhere it looks within seconds.
 
 Inside its Session an agent finds, besides its prompt: `COORDINATE_AGENTS_GRAPH`, `_SUBTASK`, `_ATTEMPT`, `_AGENT`, `_SESSION`, `_ROOT`, `_WORKTREE`,
 `_BRANCH`, `_BASE`, `_SCOPE` (the patterns of `writes`, one a line; absent where none are named), `_PROMPT_FILE` (where there is one) and `_SUBMIT_FILE`.

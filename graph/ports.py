@@ -655,6 +655,10 @@ class Agents(Protocol):
         """Whether the agent's submit file is there."""
         ...
 
+    async def submission(self, session_id: SessionId) -> None:
+        """Wait until the submit file is there. Where the system cannot tell it never returns: look now and then."""
+        ...
+
     def submitted(self, session_id: SessionId) -> str:
         """What the agent wrote to its submit file: its own words, unverified, at most 2 KiB; empty when nothing."""
         ...

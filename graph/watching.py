@@ -34,7 +34,8 @@ READY_BOUND_S: Final = 60.0
 _QUIET_S: Final = 3.0 * PACE
 # A question stands for so long at most before it is recorded as one.
 _ASKED_S: Final = 2.0
-# One wait for output; the submit file is looked for at least this often. evidence-submit does not wait for it.
+# One wait for output; the submit file is looked for at least this often, where neither evidence-submit nor the system
+# tells that it is there.
 _OUTPUT_WAIT_MS: Final = int(5000 * PACE)
 # Programs draw a screen anew in less.
 _TAIL_BYTES: Final = 64 << 10
@@ -126,6 +127,12 @@ class Watch:
             yield self._probe
         if self._agent is not None and self._agent.mode == "interactive":
             yield self._converse
+            yield self._hear_submission
+
+    async def _hear_submission(self) -> None:
+        """One that was written as a file, by who could tell nobody, is looked at as soon as it is there."""
+        await self._context.agents.submission(self._session)
+        self._context.nudged.ring()
 
     async def _probe(self) -> None:
         """After a refusal: it works, so its agent's other subtasks may go on."""

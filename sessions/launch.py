@@ -18,6 +18,7 @@ from coordinate_agents.sessions import custodian, records, spoken
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.adapters import ADAPTERS
 from coordinate_agents.sessions.adapters.base import Interactive
+from coordinate_agents.sessions.appearing import appears
 from coordinate_agents.sessions.around import is_inside, surroundings
 from coordinate_agents.sessions.environment import agent_environment
 from coordinate_agents.sessions.errors import SessionError
@@ -304,6 +305,10 @@ class Agents:
     def has_submitted(self, session_id: SessionId) -> bool:
         """Whether the submit file is there, be it empty."""
         return (self._sessions_root / session_id / SUBMIT_NAME).is_file()
+
+    async def submission(self, session_id: SessionId) -> None:
+        """See the port."""
+        await appears(self._sessions_root / session_id / SUBMIT_NAME)
 
     def _last_words(self, agent: ResolvedAgent, session_id: SessionId, tail: str) -> str:
         """The screen's lines of a program that stays, since it draws where others print; else the tail.
