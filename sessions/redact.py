@@ -98,42 +98,28 @@ class Redactor:
     def redact_text(self, text: str) -> str:
         return self.redact(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
-    def literal_spans(self, data: bytes, start: int, limit: int) -> list[tuple[int, int]]:
-        """Every occurrence that starts within start..limit, overlapping ones too."""
-        spans = []
-        for form in self._literals:
+    def literal_spans(self, data: bytes, start: int, limit: int, has: Letters) -> list[tuple[int, int]]:
+        """Every occurrence that starts within start..limit, overlapping ones too. `has`: of all from `start` on."""
+        spans: list[tuple[int, int]] = []
+        found = [form for form, letters in self._letters if has.all(letters)]
+        if not found:
+            return spans
+        for form in found:
             end = limit + len(form) - 1
             at = data.find(form, start, end)
             while at >= 0:
                 spans.append((at, at + len(form)))
                 at = data.find(form, at + 1, end)
-        return spans + self._split_spans(data, start, limit) if self._literals else spans
-
-    def _split_spans(self, data: bytes, start: int, limit: int) -> list[tuple[int, int]]:
-        """Every occurrence that starts within start..limit and has control sequences in it."""
-        data = data[start : limit + _MAX_SPLIT]
-        has = Letters(data, 0)
-        found = [form for form, letters in self._letters if all(has[letter] for letter in letters)]
-        if not found or not has_controls(data):
-            return []
-        text = compiled(BETWEEN).sub(b"", data)
-        found = [form for form in found if form in text]
-        if not found:
-            return []
-        shown, spans = Shown(data), []
-        for form in found:
-            at = text.find(form)
-            while at >= 0:
-                first, last = shown.place(at), shown.place(at + len(form) - 1) + 1
-                if len(form) < last - first <= _MAX_SPLIT and first < limit - start:
-                    spans.append((start + first, start + last))
-                at = text.find(form, at + 1)
+        near = data[start : limit + _MAX_SPLIT]
+        if has_controls(near):
+            spans += [(start + one, start + other) for one, other in _split_literals(found, near, limit - start)]
         return spans
 
     def spans(self, data: bytes) -> list[tuple[int, int]]:
         """Every part to be masked, in order; parts that touch or overlap are one."""
-        found = self.literal_spans(data, 0, len(data))
-        wanted = possible(Letters(data, 0))
+        has = Letters(data, 0)
+        found = self.literal_spans(data, 0, len(data), has)
+        wanted = possible(has)
         for hint, expression in (SHAPES[index] for index in wanted):
             if data.find(hint) >= 0:
                 found += [match.span(1) for match in compiled(expression).finditer(data)]
@@ -184,7 +170,7 @@ class Redactor:
     def _has_split_opening(self, data: bytes) -> bool:
         """Whether the first line of something that spans lines is there with sequences in it."""
         has = Letters(data, 0)
-        words = [word for word, letters in self._split_openings if all(has[letter] for letter in letters)]
+        words = [word for word, letters in self._split_openings if has.all(letters)]
         if not words or not has_controls(data):
             return False
         text = compiled(BETWEEN).sub(b"", data)
@@ -246,8 +232,9 @@ class Stream:
 
     def _advance(self, limit: int) -> bytes:
         data = self._buffer
-        spans = self._later + self._redactor.literal_spans(data, self._scanned, limit)
-        wanted = possible(Letters(data, self._scanned))
+        has = Letters(data, self._scanned)
+        spans = self._later + self._redactor.literal_spans(data, self._scanned, limit, has)
+        wanted = possible(has)
         for index in wanted:
             self._shape_spans(index, limit, spans)
         # What was searched without success needs no second search, but for a hint that is cut by the end.
@@ -302,6 +289,24 @@ class Stream:
             self._later = [(start - drop, end - drop) for start, end in self._later]
             self._next_shape = [position - drop for position in self._next_shape]
             self._next_split = [position - drop for position in self._next_split]
+
+
+def _split_literals(forms: list[bytes], data: bytes, limit: int) -> list[tuple[int, int]]:
+    """Every occurrence of these that starts before `limit` and has control sequences in it."""
+    text = compiled(BETWEEN).sub(b"", data)
+    forms = [form for form in forms if form in text]
+    spans: list[tuple[int, int]] = []
+    if not forms:
+        return spans
+    shown = Shown(data)
+    for form in forms:
+        at = text.find(form)
+        while at >= 0:
+            first, last = shown.place(at), shown.place(at + len(form) - 1) + 1
+            if len(form) < last - first <= _MAX_SPLIT and first < limit:
+                spans.append((first, last))
+            at = text.find(form, at + 1)
+    return spans
 
 
 def _split_shapes(

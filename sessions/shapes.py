@@ -59,6 +59,10 @@ class Letters(dict[bytes, bool]):
     def __init__(self, data: bytes, start: int) -> None:
         self._data, self._start = data, start
 
+    def all(self, letters: tuple[bytes, ...]) -> bool:
+        """Whether each of them is there."""
+        return all(map(self.__getitem__, letters))
+
     def __missing__(self, letter: bytes) -> bool:
         found = self[letter] = self._data.find(letter, self._start) >= 0
         return found
@@ -66,7 +70,7 @@ class Letters(dict[bytes, bool]):
 
 def possible(has: Letters) -> list[int]:
     """The shapes all of whose letters are there, by their number. Quick where few are."""
-    return [index for index, letters in enumerate(LETTERS) if has[letters[0]] and all(map(has.__getitem__, letters))]
+    return [index for index, letters in enumerate(LETTERS) if has[letters[0]] and has.all(letters)]
 
 
 def compile_shapes() -> None:
