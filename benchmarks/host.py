@@ -27,7 +27,8 @@ LIVE = 128
 DEAF = 32
 CLOSE_BOUND_S = 4.0
 READS = 2000
-FLOOD_BYTES = 128 << 20
+FLOOD_ROUNDS = 7
+FLOOD_BYTES = 64 << 20
 FLOODS = {
     "endless": f"head -c {FLOOD_BYTES} /dev/zero | tr '\\0' x",
     "lines": f"yes 'some ordinary line of output, eighty characters long, as there are many' | head -c {FLOOD_BYTES}",
@@ -179,20 +180,26 @@ async def close(root: Path) -> None:
 
 
 def drain(root: Path) -> None:
-    """CPU that a flood costs the host, against a loop that reads a bare terminal and forgets."""
+    """CPU that a flood costs the host, against a loop that reads a bare terminal and forgets; medians, in pairs."""
     for name, script in FLOODS.items():
         bare: list[float] = []
         cut: list[float] = []
         whole: list[float] = []
-        for round_ in range(3):
+        for round_ in range(FLOOD_ROUNDS):
             bare.append(bare_drain_ms(script))
             for log_bytes, results in ((8 << 20, cut), (1 << 30, whole)):
                 value = launch(f"drain-{name}-{round_}-{log_bytes}", script, log_bytes=log_bytes)
                 results.append(host_drain_ms(value, root))
         print(
-            f"drain {name:7} {min(bare):6.0f} ms CPU bare; host {min(cut):.0f} ms, {min(bare) / min(cut):4.2f} x; "
-            f"everything in the log {min(whole):.0f} ms, {min(bare) / min(whole):4.2f} x"
+            f"drain {name:7} {statistics.median(bare):6.0f} ms CPU bare; host {statistics.median(cut):.0f} ms, "
+            f"{ratio(bare, cut):4.2f} x; everything in the log {statistics.median(whole):.0f} ms, "
+            f"{ratio(bare, whole):4.2f} x"
         )
+
+
+def ratio(bare: list[float], hosted: list[float]) -> float:
+    """The median of what is measured side by side: a load that comes and goes hits both."""
+    return statistics.median(one / other for one, other in zip(bare, hosted, strict=True))
 
 
 def bare_drain_ms(script: str) -> float:

@@ -4,6 +4,7 @@ Runs in hosts: stdlib only. The steps of the child side run in the forked child,
 anything but OSError and must not touch the host's loop.
 """
 
+import io
 import os
 import signal
 import sys
@@ -13,6 +14,8 @@ from coordinate_agents.sessions.process import PR_SET_PDEATHSIG, prctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from coordinate_agents.sessions.host.inputs import Input
 
 ROWS, COLUMNS = 40, 120
@@ -83,9 +86,12 @@ class Child:
         self.errors = -1
         self.console: Input | None = None
 
-    def read(self, max_bytes: int) -> bytes:
-        """What can be read of the output now; empty at its end. Raises: BlockingIOError; OSError."""
-        return os.read(self.output, max_bytes)
+    def reader(self) -> "Callable[[memoryview], int | None]":
+        """Puts output into a buffer; how many bytes: 0 at the end of all output, None when there is nothing now.
+
+        It may raise OSError. A method of the interpreter's own, since a flood calls it for every 4 KiB.
+        """
+        return io.FileIO(self.output, "rb", closefd=False).readinto
 
 
 # Python ignores the first two, the host some of the others, and a shell that starts graph-run in the background SIGINT

@@ -14,6 +14,7 @@ import queue
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from errno import EAGAIN, EINVAL, EPIPE
 from typing import Final, Protocol
 
@@ -74,9 +75,12 @@ class Console:
     def exit_code(self) -> int | None:
         return self._binding.get_exitstatus()
 
-    def read(self, max_bytes: int) -> bytes:
-        """What was printed and not read yet; empty at the end. Raises: BlockingIOError when there is nothing now."""
-        return self.output.recv(max_bytes)
+    def read_into(self, place: memoryview) -> int | None:
+        """Put what was printed and not read yet there: how many bytes, 0 at the end, None when there is nothing now."""
+        try:
+            return self.output.recv_into(place)
+        except BlockingIOError:
+            return None
 
     def write(self, data: bytes) -> int:
         """How many bytes were taken, to be typed in order; 0 when too many wait. Raises: OSError after the end."""
@@ -166,8 +170,8 @@ class ConsoleChild(Child):
         self.console = self._console = console
         self.is_terminal = True
 
-    def read(self, max_bytes: int) -> bytes:
-        return self._console.read(max_bytes)
+    def reader(self) -> Callable[[memoryview], int | None]:
+        return self._console.read_into
 
 
 def spawn(start: Start) -> Child:

@@ -5,9 +5,7 @@ ended while anything of the tree could still write: what a child leaves behind i
 and what cannot be ended is named.
 """
 
-import errno
 import os
-import select
 import selectors
 import signal
 import time
@@ -18,6 +16,7 @@ from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.drivers.base import Child
 from coordinate_agents.sessions.host import inputs
 from coordinate_agents.sessions.host.ending import Ending, interrupt_group
+from coordinate_agents.sessions.host.intake import Intake
 from coordinate_agents.sessions.host.limits import Limits
 from coordinate_agents.sessions.host.output import Output
 from coordinate_agents.sessions.host.records import Record
@@ -29,9 +28,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # costs a host more than it needs
     from coordinate_agents.sessions.host.speaking import Speaker
 
-_READ_BYTES = 65536
-# Reads of one turn of the loop; then clients and deadlines get their turn, also in a flood.
-_READS_PER_TURN = 64
 # After the tree is gone its last output is already in the kernel; this bounds a terminal that a survivor floods.
 _DRAIN_S = 0.5
 # A child that closed its terminal may open it again; the kernel does not say when.
@@ -62,6 +58,7 @@ class Custody:
         self.selector = selectors.DefaultSelector()
         self._server: Server | None = None
         self._child: Child | None = None
+        self._intake: Intake | None = None
         self._stdin = memoryview(b"")
         self._status: int | None = None
         self._cause = "exit"
@@ -87,7 +84,7 @@ class Custody:
 
     def take(self, child: Child, stdin: bytes | None) -> None:
         """Own the child from now on."""
-        self._child = child
+        self._child, self._intake = child, Intake(child, self._output)
         self._started = self._exited = time.monotonic()
         self._clock.begin(self._started)
         self.record.child_started(child.pid)
@@ -235,9 +232,16 @@ class Custody:
             self.selector.register(self._child.output, selectors.EVENT_READ, self._read)
 
     def _read(self, events: int) -> None:
-        pieces, is_open = self._read_some()
-        if pieces:
-            self._take_output(b"".join(pieces))
+        assert self._intake is not None
+        if self._speaker is None:
+            begin = self._output.total
+            is_open = self._intake.take()
+            if self._output.total > begin:
+                self._shown(begin, is_progress=True)
+        else:
+            data, is_open = self._intake.pieces()
+            if data and (shown := self._speaker.hear(data)):
+                self.show(shown, is_progress=True)
         if not is_open:
             assert self._child is not None
             self.selector.unregister(self._child.output)
@@ -246,39 +250,22 @@ class Custody:
             if self._speaker is not None:
                 self._speaker.closed()
 
-    def _read_some(self) -> tuple[list[bytes], bool]:
-        """What can be read now, and whether more may come. EIO: the last process closed the terminal."""
-        assert self._child is not None
-        pieces: list[bytes] = []
-        for _ in range(_READS_PER_TURN):
-            try:
-                data = self._child.read(_READ_BYTES)
-            except BlockingIOError:
-                return pieces, True
-            except OSError as error:
-                if error.errno == errno.EINTR:
-                    continue
-                return pieces, False
-            if not data:
-                return pieces, False
-            pieces.append(data)
-        return pieces, True
-
     def show(self, data: bytes, *, is_progress: bool = False) -> None:
         """Add it to what was printed."""
+        begin = self._output.total
         self._output.add(data)
+        self._shown(begin, is_progress=is_progress)
+
+    def _shown(self, begin: int, *, is_progress: bool) -> None:
+        """See what follows from what was printed since that offset."""
         now = self._printed_at = time.monotonic()
-        self._requests.printed(data, now)
+        self._requests.printed(begin, now)
         if self._timers["settle"] == float("inf"):
             self._timers["settle"] = now + _SETTLE_S
-        if is_progress and self._clock.is_progress(data, now) and self._clock.is_stalled:
-            self._set_stalled(False)
-
-    def _take_output(self, data: bytes) -> None:
-        if self._speaker is not None:
-            data = self._speaker.hear(data)
-        if data:
-            self.show(data, is_progress=True)
+        if is_progress and self._clock.wants_progress(now):
+            data = self._output.ring.raw(begin, self._output.total)
+            if self._clock.is_progress(data, now) and self._clock.is_stalled:
+                self._set_stalled(False)
 
     def _feed(self, events: int) -> None:
         assert self._child is not None
@@ -441,16 +428,16 @@ class Custody:
 
     def _drain(self) -> None:
         """Read to the end of the output. The kernel may still be moving the last bytes through the terminal."""
-        if not self._output_open or self._child is None:
+        if not self._output_open or self._intake is None:
             return
         until = time.monotonic() + _DRAIN_S
         is_open = True
-        while is_open and (left := until - time.monotonic()) > 0:
-            if not select.select([self._child.output], [], [], left)[0]:
-                break
-            pieces, is_open = self._read_some()
-            data = b"".join(pieces)
-            self._output.add(data if self._speaker is None else self._speaker.hear(data))
+        while is_open and (left := until - time.monotonic()) > 0 and self._intake.wait(left):
+            if self._speaker is None:
+                is_open = self._intake.take()
+            else:
+                data, is_open = self._intake.pieces()
+                self._output.add(self._speaker.hear(data))
 
 
 def _ended_words(code: int | None) -> str:

@@ -17,6 +17,9 @@ _LOG_TAIL = 64 << 10
 # What is kept of the ring when it is over, beside a log that was cut.
 _FINAL_TAIL = 1 << 20
 _PATTERN_CHARACTERS = 4 << 10
+# The C library gives freed memory back to the system, and a flood would have it made anew for every piece. It keeps
+# twice the size of the largest block that it gave back before. Source: mallopt(3), M_MMAP_THRESHOLD.
+_FREED_BYTES = 2 << 20
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -24,6 +27,7 @@ class Output:
     """Bytes in; reads, tail, last line and spool out. Memory is bounded by the ring and the redactor's look-ahead."""
 
     def __init__(self, folder: int, log_name: str, *, ring_bytes: int, log_bytes: int, redactor: Redactor) -> None:
+        bytes(_FREED_BYTES)  # never touched, so it costs no memory
         self.ring = Ring(ring_bytes, redactor)
         self._folder = folder
         self._redactor = redactor
@@ -44,6 +48,11 @@ class Output:
         self.ring.add(data)
         if self._stream is not None:
             self._write(self._stream.feed(data))
+
+    def took(self, begin: int) -> None:
+        """Something was read into the ring since that offset; it is all still there."""
+        if self._stream is not None and self.total > begin:
+            self._write(self._stream.feed(self.ring.raw(begin, self.total)))
 
     def recent(self, max_bytes: int) -> bytes:
         """The last raw bytes, redacted. A little more is looked at, so that a secret cut at the start is masked."""

@@ -37,6 +37,11 @@ class Queries:
         self.is_bracketed = False
         self.is_alternate = False
 
+    @property
+    def is_cut(self) -> bool:
+        """The last output ended within what may be a query."""
+        return bool(self._rest)
+
     def feed(self, data: bytes, rows: int, columns: int, place: "Place") -> list[bytes]:
         if b"\x1b" not in data and not self._rest:
             return []

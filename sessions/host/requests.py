@@ -111,10 +111,13 @@ class Requests:
     def is_attached(self) -> bool:
         return self._attached.is_writing
 
-    def printed(self, data: bytes, now: float) -> None:
-        """Look at new output: a program may have asked its terminal something, or a person."""
+    def printed(self, begin: int, now: float) -> None:
+        """Look at output since that offset: a program may have asked its terminal something, or a person."""
         self.asking.printed(now)
-        answers = self._queries.feed(data, *self._size, self._cursor_at)
+        ring = self._output.ring
+        if not self._queries.is_cut and not ring.has(b"\x1b", begin):
+            return
+        answers = self._queries.feed(ring.raw(begin, ring.total), *self._size, self._cursor_at)
         self.seen.is_bracketed = self._queries.is_bracketed
         terminal = self._terminal
         if not answers or self._attached.is_answering:

@@ -70,10 +70,13 @@ class TurnClock:
             return "idle"
         return "" if self.is_stalled else "stalled"
 
+    def wants_progress(self, now: float) -> bool:
+        """Whether output is looked at now: once a second at most while it goes on, so that a flood stays cheap."""
+        return self.limits.idle_timeout_s is not None and (self.is_stalled or now >= self._progressed_at + 1.0)
+
     def is_progress(self, data: bytes, now: float) -> bool:
-        """Whether this output is any; looked at once a second at most, so that a flood stays cheap."""
-        is_due = self.is_stalled or now >= self._progressed_at + 1.0
-        if self.limits.idle_timeout_s is None or not is_due or not self._progress.is_new(data):
+        """Whether this output is any, at a time when some is wanted."""
+        if not self._progress.is_new(data):
             return False
         self._progressed_at = now
         return True
