@@ -56,7 +56,12 @@ def parse(argv: Sequence[str]) -> Invocation | None:
     if not as_json or not _place(given, verb, words):
         return None
     root = given.pop("root", None)
-    return Invocation(verb, {param.field: param.default for param in verb.params} | given, root, as_json)
+    return Invocation(verb, {param.field: left_out(param) for param in verb.params} | given, root, as_json)
+
+
+def left_out(param: Param) -> Any:
+    """The value of a parameter that was not given: of one that is repeated none, of a flag False."""
+    return () if param.multiple else bool(param.default) if param.kind == "flag" else param.default
 
 
 def _take(

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from coordinate_agents.cli.discover import discover
-from coordinate_agents.cli.invocation import MAX_DIGITS
+from coordinate_agents.cli.invocation import MAX_DIGITS, left_out
 from coordinate_agents.cli.mcp.paging import DEFAULT_BYTES, MOST_BYTES, Page
 from coordinate_agents.cli.mcp.tools import DOCUMENT, MAX_BYTES, PAGE, PATH, ROOT, TASK, Argument, Tool, decision_of
 from coordinate_agents.graph import durations
@@ -39,7 +39,7 @@ def read(tool: Tool, arguments: Mapping[str, Any], *, root: str, allowed: Collec
     for name, value in arguments.items():
         _require_unicode(name, value)
     _require_bound(arguments.get(ROOT), root)
-    values: dict[str, Any] = {param.field: _default(param) for param in tool.verb.params}
+    values: dict[str, Any] = {param.field: left_out(param) for param in tool.verb.params}
     stdin: bytes | None = None
     for name, argument in known.items():
         param, value = argument.param, arguments.get(name)
@@ -63,10 +63,6 @@ def read(tool: Tool, arguments: Mapping[str, Any], *, root: str, allowed: Collec
     if "detach" in values:
         values["detach"] = True
     return Given(values, stdin, _page(tool, arguments, values))
-
-
-def _default(param: Param) -> Any:
-    return () if param.multiple else bool(param.default) if param.kind == "flag" else param.default
 
 
 def _require_known(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
 
+from coordinate_agents.cli.invocation import left_out
 from coordinate_agents.graph.operations.table import Verb, verb_named
 
 SCHEME: Final = "coordinate-agents://"
@@ -59,5 +60,4 @@ def look(name: str, values: Mapping[str, Any]) -> Look:
     """The verb with these values, and defaults for the rest."""
     verb = verb_named(name)
     assert verb is not None
-    defaults = {param.field: bool(param.default) if param.kind == "flag" else param.default for param in verb.params}
-    return Look(verb, {**defaults, **values})
+    return Look(verb, {**{param.field: left_out(param) for param in verb.params}, **values})

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from world import World
 
+from coordinate_agents.cli.invocation import parse
 from coordinate_agents.graph.operations.table import VERBS
 
 PLAN = "id: plan\nsubtasks: [{id: a, spec: x}]\n"
@@ -85,6 +86,16 @@ def test_an_option_is_not_taken_as_the_value_of_the_one_before_it(
         f"option {option} needs a value, and {following} is an option; {option}={following} would give it."
     )
     assert world.run("graph-list", "--json").document["data"] == {"graphs": []}
+
+
+def test_an_option_to_repeat_that_is_left_out_is_empty_on_the_short_way() -> None:
+    """graph-review --json without --and was a bug of ours."""
+    found = parse(["graph-review", "plan", "--json"])
+    assert found is not None
+    assert (found.values["and_"], found.values["graph"], found.values["subtask"]) == ((), "plan", None)
+    stopped = parse(["graph-stop", "--json"])
+    assert stopped is not None
+    assert stopped.values["drain"] is False
 
 
 def test_a_value_that_looks_like_an_option_is_given_with_an_equals_sign(world: World) -> None:
