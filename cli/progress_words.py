@@ -22,6 +22,8 @@ from coordinate_agents.graph.events import (
     TaskJudged,
     TaskReset,
     TaskStopped,
+    TurnStalled,
+    TurnWentOn,
     VerificationStarted,
 )
 from coordinate_agents.graph.snapshot import Snapshot
@@ -49,6 +51,10 @@ def describe(snapshot: Snapshot | None, event: Event) -> str | None:
             return f"{subtask}: WAITS FOR A PERSON: {_said(note)}"
         case PhaseChanged(subtask=subtask, phase="throttled", note=note) if note:
             return f"{subtask}: throttled: {_said(note)}"
+        case TurnStalled(subtask=subtask):
+            return f"{subtask}: stalled: its agent has said nothing new"
+        case TurnWentOn(subtask=subtask):
+            return f"{subtask}: its agent goes on"
         case TaskJudged() | AttemptFailed():
             return _ended(snapshot, event)
         case TaskStopped(subtask=subtask, reason=reason):

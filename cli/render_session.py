@@ -181,7 +181,8 @@ def _shown(line: str) -> str:
 
 def _state(session: Mapping[str, Any]) -> str:
     liveness = session["liveness"]
-    return session["state"] if liveness in ("live", "ended") else f"{session['state']} ({liveness})"
+    stalled = ", stalled" if session.get("stalled") and liveness == "live" else ""
+    return f"{session['state']}{stalled}" if liveness in ("live", "ended") else f"{session['state']} ({liveness})"
 
 
 def _end(session: Mapping[str, Any]) -> str:

@@ -341,6 +341,22 @@ class PhaseChanged:
 
 
 @value_class
+class TurnStalled:
+    """The agent has said nothing new for as long as its `idleTimeout`, and nobody is asked anything. It goes on."""
+
+    subtask: SubtaskId
+    session: str
+
+
+@value_class
+class TurnWentOn:
+    """The agent of a stalled turn said something new."""
+
+    subtask: SubtaskId
+    session: str
+
+
+@value_class
 class TurnEnded:
     """The turn ended. `kept`: commits that were pinned; `summary`: what the agent said it delivered.
 
@@ -704,6 +720,8 @@ TaskEvent = (
     | SessionOpened
     | SessionAdopted
     | PhaseChanged
+    | TurnStalled
+    | TurnWentOn
     | TurnEnded
     | SessionClosed
     | CommitMade

@@ -152,6 +152,9 @@ def _running(known: Known, run: TaskRun, depth: int) -> Iterator[Fact]:
             yield _fact(known, depth, run.id, f"{text}{note}", "PhaseChanged", inspect)
         case "verifying":
             yield _fact(known, depth, run.id, text, "VerificationStarted", inspect)
+        case "working" if run.stalled_since is not None:
+            text += ", stalled: its agent has said nothing new"
+            yield _fact(known, depth, run.id, text, "TurnStalled", f"{inspect} --part screen")
         case _:
             yield _fact(known, depth, run.id, text, "TaskClaimed", f"{inspect} --part screen")
 

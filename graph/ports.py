@@ -432,6 +432,10 @@ class Sessions(Protocol):
         """What is asked once that is not `known` any more. Never returns when the child ends: `wait` does."""
         ...
 
+    async def stall_change(self, session_id: SessionId, *, is_stalled: bool) -> None:
+        """Wait until it is the other way round: nothing new for too long, or something again. As `question_change`."""
+        ...
+
     async def close(
         self, session_id: SessionId, *, bound_s: float | None = None, graceful: bool = True
     ) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ class TaskRun:
     the present turn is a further one of its process. `external_session` is the agent's own conversation,
     `earlier_session` that of the attempt before with the same agent in the same worktree, `delivered`
     what is known of a typed prompt, `question` the kind of what it asks, `request` and `choices` its name and answers
-    where it has any. `can_go_on`: it has no slot and wants one.
+    where it has any. `can_go_on`: it has no slot and wants one. `stalled_since`: its agent says nothing new.
     `limited_since`: its service refuses since then, `limits` times in a row; cleared once a turn got through.
     `setup_nonce`: of the worktree in which setup is done.
 
@@ -104,6 +104,7 @@ class TaskRun:
     request: str = ""
     choices: tuple[Choice, ...] = ()
     can_go_on: bool = False
+    stalled_since: float | None = None
     retry_at: float | None = None
     limited_since: float | None = None
     limits: int = 0

@@ -63,6 +63,8 @@ from coordinate_agents.graph.events import (
     TaskStopped,
     TaskTold,
     TurnEnded,
+    TurnStalled,
+    TurnWentOn,
     VerificationStarted,
     WorktreeReady,
 )
@@ -392,6 +394,10 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
             )
         case PhaseChanged():
             return _phase_changed(run, event, time)
+        case TurnStalled():
+            return replace(run, stalled_since=time)
+        case TurnWentOn():
+            return replace(run, stalled_since=None)
         case TurnEnded():
             return _turn_ended(run, event)
         case SessionClosed(session=session, survivors=survivors):
@@ -607,6 +613,7 @@ def _turn_ended(run: TaskRun, event: TurnEnded) -> TaskRun:
         run,
         session_live=False,
         session_pid=run.session_pid if event.stays else None,
+        stalled_since=None,
         turn_end=event,
         open_session=event.session if event.stays else None,
         summary=event.summary or run.summary,
@@ -651,6 +658,7 @@ def _ended(run: TaskRun, time: float) -> TaskRun:
         phase_since=None,
         session_live=False,
         session_pid=None,
+        stalled_since=None,
         question="",
         request="",
         choices=(),

@@ -55,6 +55,8 @@ TASK_EVENTS: Final[Mapping[str, frozenset[TaskState]]] = {
     "SessionOpened": frozenset({"idle", "succeeded", "failed", "stopped"}),
     "SessionAdopted": frozenset({"failed", "stopped"}),
     "PhaseChanged": frozenset({"running"}),
+    "TurnStalled": frozenset({"running"}),
+    "TurnWentOn": frozenset({"running"}),
     "TurnEnded": frozenset({"running"}),
     "SessionClosed": frozenset({"idle", "running", "succeeded", "failed", "stopped"}),
     "CommitMade": frozenset({"running"}),

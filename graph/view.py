@@ -322,6 +322,8 @@ def _reason(
         return f"{'waits for a slot' if driver else 'not started'}{before}"
     if place == "running" and driver is None:
         return f"nobody drives the graph; {PROGRAM} graph-run goes on with it"
+    if place == "running" and run.get("stalled_since") and run.get("phase") == "working":
+        return f"stalled: its agent has said nothing new, seen at {iso(run['stalled_since'])}"
     reason: str | None = run.get("reason")
     return reason
 

@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.errors import GraphError
-from coordinate_agents.graph.events import PhaseChanged
+from coordinate_agents.graph.events import PhaseChanged, TurnStalled, TurnWentOn
 from coordinate_agents.graph.model import SubtaskId, Task
 from coordinate_agents.graph.pace import PACE
 from coordinate_agents.graph.planner import WITHOUT_SLOT
@@ -34,6 +34,8 @@ READY_BOUND_S: Final = 60.0
 _QUIET_S: Final = 3.0 * PACE
 # A question stands for so long at most before it is recorded as one.
 _ASKED_S: Final = 2.0
+# A stall is minutes long: where many turns start, nobody looks for one at once.
+_STALLED_S: Final = 2.0
 # One wait for output; the submit file is looked for at least this often, where neither evidence-submit nor the system
 # tells that it is there.
 _OUTPUT_WAIT_MS: Final = int(5000 * PACE)
@@ -123,6 +125,7 @@ class Watch:
     def _works(self) -> Iterator[Callable[[], Awaitable[None]]]:
         yield self._questions
         yield self._limits
+        yield self._stalls
         if self._context.run(self._subtask).limited_since is not None:
             yield self._probe
         if self._agent is not None and self._agent.mode == "interactive":
@@ -149,6 +152,15 @@ class Watch:
                 session, limits, told = self._session, limits_of(task), task
                 await self._context.sessions.set_limits(session, limits, input_timeout_s=task.input_timeout_s)
             await amended.wait()
+
+    async def _stalls(self) -> None:
+        """Record what its host found: that nothing new comes, and that something does. Waiting for a person is none."""
+        await anyio.sleep(_STALLED_S)
+        while True:
+            is_stalled = self._context.run(self._subtask).stalled_since is not None
+            await self._context.sessions.stall_change(self._session, is_stalled=is_stalled)
+            changed = TurnWentOn if is_stalled else TurnStalled
+            self._context.record(changed(self._subtask, self._session))
 
     # --- questions
 

@@ -19,7 +19,7 @@ from coordinate_agents.sessions.model import Question, SessionRecord
 _LOOK_AGAIN_S: Final = 30.0
 _RETRY_S: Final = 1.0
 # What a host tells after it changed its record.
-WORDS: Final = ("question", "turn", "conversation")
+WORDS: Final = ("question", "turn", "conversation", "stalled")
 
 
 class Words:

@@ -219,6 +219,11 @@ class SessionHosts(Speaking):
         """See the port."""
         return await asking.change(self._path(session_id), known, self._words)
 
+    async def stall_change(self, session_id: SessionId, *, is_stalled: bool) -> None:
+        """See the port."""
+        path = self._path(session_id)
+        await asking.until(path, lambda record: record is not None and record.stalled != is_stalled, self._words)
+
     async def end_strays(self, markers: Sequence[str], paths: Sequence[str]) -> tuple[str, ...]:
         """See the port. Blocks no loop; bounded by the largest close bound of the Sessions concerned."""
         return await anyio.to_thread.run_sync(self._end_strays, tuple(markers), tuple(paths))

@@ -221,17 +221,23 @@ def test_a_prompt_is_no_answer_to_what_a_program_that_stays_asks_first(world: Wo
 
 def test_a_spinner_without_progress_is_shown_as_stalled_and_not_ended(world: World) -> None:
     # SE-15.
-    configure(world, "while [ ! -e $FAKE_GATES/go ]; do printf '\\r⠋ 0 tokens'; sleep 0.1; done; " + COMMIT)
+    spins = "while [ ! -e $FAKE_GATES/{} ]; do printf '\\r⠋ 0 tokens'; sleep 0.1; done; "
+    configure(world, f"{spins.format('go')} echo 'it goes on'; {spins.format('end')} {COMMIT}")
     plan = world.graph("id: plan\nsubtasks: [{id: a, spec: x, idleTimeout: 1s}]\n")
     driver = world.start("graph-run", plan)
 
-    def stalled() -> Any:
-        done = world.run("session-status", "plan/a", "--json")
-        return (done.code == 0 and done.data["session"].get("stalled")) or None
+    def seen(word: str) -> Any:
+        done = world.run("graph-events", "plan", "--json")
+        return (done.code == 0 and word in [event["type"] for event in done.data["events"]]) or None
 
-    until(stalled, "the Session is stalled")
-    assert only(world.status("plan"))["state"] == "RUNNING"
+    until(lambda: seen("TurnStalled"), "the graph knows that it is stalled")
+    subtask = only(world.status("plan"))
+    assert (subtask["state"], subtask["reason"][:43]) == ("RUNNING", "stalled: its agent has said nothing new, se")
+    assert world.run("session-status", "plan/a", "--json").data["session"]["stalled"] is True
+    assert "stalled" in world.run("graph-why", "plan", "a").out
     (world.gates / "go").touch()
+    until(lambda: seen("TurnWentOn"), "the graph knows that it goes on")
+    (world.gates / "end").touch()
     assert driver.wait(60) == 0
 
 
