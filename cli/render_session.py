@@ -5,11 +5,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from coordinate_agents.cli.layout import cell, short, table
-from coordinate_agents.graph.text import counted, visible
+from coordinate_agents.cli.layout import cell, cut, short, table, width
+from coordinate_agents.graph.text import counted, joined_lines, visible
 
 # A line that an agent printed is shown in full up to here.
 _LINE_LIMIT: Final = 10_000
+_EVENTS_SHOWN: Final = 10
 _PROGRAM: Final = "coordinate-agents"
 
 
@@ -42,6 +43,7 @@ def status(data: Mapping[str, Any]) -> list[str]:
 def inspect(data: Mapping[str, Any]) -> list[str]:
     """As `status`, with the last output or the screen below."""
     lines = status({**data, "lastLine": None})
+    lines += _events(data["events"])
     screen = data["screen"]
     if screen is not None:
         edge = "-" * min(screen["columns"], 78)
@@ -130,6 +132,7 @@ def _conversation(found: Mapping[str, Any] | None) -> Iterator[str]:
         yield f"  broken    {cell(found['error'])}"
     if found["turn"]:
         how = found["turn"]["stopReason"] or found["turn"]["state"]
+        how += f", {found['turn']['doing']}" if found["turn"].get("doing") else ""
         yield f"  turn      {cell(found['turn']['id'])}: {cell(how)}"
 
 
@@ -139,6 +142,15 @@ def _turn(turn: Mapping[str, Any] | None) -> Iterator[str]:
     how = turn["outcome"] or turn["state"]
     why = turn["message"] or turn["stopReason"]
     yield f"  turn      {cell(turn['id'])}: {how}{f' ({cell(why)})' if why else ''}"
+
+
+def _events(events: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The last ones; --json has some more."""
+    if events:
+        yield "events:"
+    for each in events[-_EVENTS_SHOWN:]:
+        turn = f" {cell(each['turnId'])}" if each["turnId"] else ""
+        yield cut(f"  {each['time'][11:19]}{turn} {each['event']} {cell(joined_lines(each['text']))}".rstrip(), width())
 
 
 def _subtask(subtask: Mapping[str, Any] | None) -> Iterator[str]:

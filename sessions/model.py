@@ -186,7 +186,7 @@ class AgentTurn:
     """The present or last turn of a Session whose driver is acp, as its host saw it. An end proves nothing.
 
     `stop_reason` is the agent's word; `was_cancelled`: it was asked to stop before, whatever it says. `tail` is the end
-    of what was printed in it, at most 8 KiB.
+    of what was printed in it, at most 8 KiB. `doing` is the title of the last tool that it called in it.
     """
 
     id: str
@@ -197,6 +197,7 @@ class AgentTurn:
     was_cancelled: bool = False
     tail: str = ""
     duration_ms: int = 0
+    doing: str = ""
 
     @property
     def is_over(self) -> bool:

@@ -1,11 +1,11 @@
-"""session-inspect: a Session with its last output as plain text or as its screen, its question, its evidence."""
+"""session-inspect: a Session with its turn's events, its last output or its screen, its question, its evidence."""
 
 from typing import Any, Final
 
 import anyio
 
 from coordinate_agents.graph.operations.session_read import output_json
-from coordinate_agents.graph.operations.session_shape import session_json, subtask_json
+from coordinate_agents.graph.operations.session_shape import session_json, subtask_json, turn_events_json, turn_json
 from coordinate_agents.graph.operations.session_target import Target, find
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
@@ -22,7 +22,9 @@ class Request:
 
 
 def execute(runtime: Runtime, request: Request) -> Result:
-    """`screen` is null unless it was asked for, then `{lines, columns, rows, row, column, isAlternate}`.
+    """`turn` as session-status tells it, `events` the last ones that were told of its turns and processes.
+
+    `screen` is null unless it was asked for, then `{lines, columns, rows, row, column, isAlternate}`.
 
     Raises: SESSION_NOT_FOUND.
     """
@@ -32,8 +34,11 @@ def execute(runtime: Runtime, request: Request) -> Result:
 
 async def _inspect(runtime: Runtime, request: Request) -> dict[str, Any]:
     target = await find(runtime, request.session)
+    turn = runtime.sessions.turn_record(target.id)
     data: dict[str, Any] = {
         "session": session_json(target),
+        "turn": turn_json(turn),
+        "events": turn_events_json(turn),
         "lastLine": target.facts.last_line,
         "survivors": list(target.facts.survivors),
         "subtask": subtask_json(target.subtask),

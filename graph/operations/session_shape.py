@@ -9,7 +9,7 @@ from typing import Any
 
 from coordinate_agents.graph.operations.session_target import Subtask, Target
 from coordinate_agents.graph.view import evidence_json, failure_json, iso
-from coordinate_agents.sessions.model import Question, SessionFacts, SessionRecord
+from coordinate_agents.sessions.model import AgentTurn, Question, SessionFacts, SessionRecord
 from coordinate_agents.sessions.turns.model import TurnRecord
 
 
@@ -66,7 +66,17 @@ def _conversation(record: SessionRecord) -> dict[str, Any] | None:
         "peer": found.peer or None,
         "notResumed": found.reason or None,
         "error": found.error or None,
-        "turn": None if turn is None else {"id": turn.id, "state": turn.state, "stopReason": turn.stop_reason or None},
+        "turn": None if turn is None else _agent_turn(turn),
+    }
+
+
+def _agent_turn(turn: AgentTurn) -> dict[str, Any]:
+    """`doing`: the last tool that it called in a turn that runs."""
+    return {
+        "id": turn.id,
+        "state": turn.state,
+        "stopReason": turn.stop_reason or None,
+        "doing": turn.doing or None,
     }
 
 
@@ -83,7 +93,26 @@ def turn_json(turn: TurnRecord | None) -> dict[str, Any] | None:
         "code": turn.code or None,
         "message": turn.message or None,
         "externalSession": turn.external_sessions[-1] if turn.external_sessions else None,
+        "pending": list(turn.pending),
+        "progressAt": iso(turn.progress_at) if turn.progress_at else None,
     }
+
+
+def turn_events_json(turn: TurnRecord | None) -> list[dict[str, Any]]:
+    """The last events of the Session's turns and processes as they were last written, oldest first; output is none."""
+    if turn is None:
+        return []
+    return [
+        {
+            "sessionId": turn.session,
+            "turnId": each.turn or None,
+            "seq": each.number,
+            "time": iso(each.time),
+            "event": each.name,
+            "text": each.words,
+        }
+        for each in turn.events
+    ]
 
 
 def state_of(facts: SessionFacts, record: SessionRecord) -> str:

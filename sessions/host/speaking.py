@@ -14,6 +14,7 @@ from coordinate_agents.sessions.acp.peer import Peer
 from coordinate_agents.sessions.acp.words import Words
 from coordinate_agents.sessions.drivers.base import Child
 from coordinate_agents.sessions.host.pipes import Pipes
+from coordinate_agents.sessions.plain import plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # costs a host more than it needs
@@ -28,7 +29,10 @@ _GONE_S = 0.5
 # Who comes late still learns how an earlier turn ended, and never begins one twice.
 _KEPT_TURNS = 64
 _KEPT_TAIL = 500
-_TURN = {"stop_reason": "", "error": "", "code": "", "was_cancelled": False, "tail": "", "duration_ms": 0}
+_TURN = {"stop_reason": "", "error": "", "code": "", "was_cancelled": False, "tail": "", "duration_ms": 0, "doing": ""}
+# What the agent does now is recorded this often at most, however many tools it calls.
+_DOING_S = 2.0
+_MAX_DOING_CHARACTERS = 200
 
 
 class Speaker:
@@ -44,7 +48,9 @@ class Speaker:
         self._pipes: Pipes | None = None
         self._is_parting = self._has_ended = False
         self._asked: list[tuple[str, dict[str, object], float]] = []  # key, question, since when (monotonic)
-        self._times = {"open": float("inf"), "gone": float("inf"), "cancel": float("inf")}
+        self._times = {"open": float("inf"), "gone": float("inf"), "cancel": float("inf"), "doing": float("inf")}
+        self._doing = ""
+        self._doing_at = float("-inf")
         self._own_turns = 0
         self._turns: list[dict[str, object]] = []  # those that are over
 
@@ -100,6 +106,8 @@ class Speaker:
         if now >= self._times["cancel"]:
             self._times["cancel"] = float("inf")
             self._peer.give_up("the agent did not stop its turn when it was asked to")
+        if now >= self._times["doing"]:
+            self._tell_doing(now)
         if self._asked and now >= self._asked[0][2] + _number(self._rules, "permission_timeout_s", 12 * 3600.0):
             self._peer.answer(self._asked[0][0], None)
         self._follow()
@@ -236,6 +244,7 @@ class Speaker:
             case events.Stray():
                 return self._words.stray(event.data)
             case events.Updated():
+                self._note_doing(event.update)
                 return self._words.of(event.update)
             case events.Opened():
                 self._times["open"] = float("inf")
@@ -253,6 +262,20 @@ class Speaker:
                 return self._over(event)
             case _:
                 return self._broken(event)
+
+    def _note_doing(self, update: "dict[str, object]") -> None:
+        title = update.get("title")
+        if update.get("sessionUpdate") == "tool_call" and isinstance(title, str):
+            self._doing = plain(title).split("\n", 1)[0][:_MAX_DOING_CHARACTERS]
+            self._times["doing"] = self._doing_at + _DOING_S
+
+    def _tell_doing(self, now: float) -> None:
+        assert self._custody is not None
+        self._times["doing"], self._doing_at = float("inf"), now
+        if self._peer.active_turn:
+            state = {**_fields(self._custody.record.get("turn")), "doing": self._custody.redact(self._doing)}
+            self._custody.record.changed(turn=state)
+            self._custody.tell({"event": "turn", "turn": state})
 
     def _ask(self, event: events.Asked) -> bytes:
         assert self._custody is not None

@@ -36,6 +36,7 @@ from coordinate_agents.sessions.turns.inputs import (
 from coordinate_agents.sessions.turns.keeping import Keeper
 from coordinate_agents.sessions.turns.live import Closing, Live
 from coordinate_agents.sessions.turns.model import (
+    TERMINAL,
     Fact,
     Payload,
     Permission,
@@ -100,6 +101,8 @@ class Carrier:
         if live.turns.state in ("cancelling", "abandoning") and live.turns.state != was:
             assert live.turns.turn is not None
             self._spawn(self._end_overdue, live, live.turns.turn)
+        if live.turns.state == "finishing" and was != "finishing":
+            live.decided_at = self.clock.now()
         sends: list[SendAnswer | SendCancel] = []
         for effect in effects:
             self._carry(live, effect, sends)
@@ -122,7 +125,7 @@ class Carrier:
         self._spawn(self._follow, live, live.turns.process)
 
     def tell_start(self, live: Live) -> None:
-        self._on_process(ProcessEvent(live.session, live.turns.process, self.clock.now()))
+        self._tell_process(live, ProcessEvent(live.session, live.turns.process, self.clock.now()))
 
     def give_again(self, live: Live, turn: TurnId, spec: TurnSpec) -> None:
         """Give it the turn once more, in case its agent never got it; a driver that cannot tell does nothing."""
@@ -149,7 +152,7 @@ class Carrier:
             case Tell(turn, seq, event):
                 self._tell(live, turn, seq, event)
             case TellExit(process, end):
-                self._on_process(ProcessEvent(live.session, process, self.clock.now(), end))
+                self._tell_process(live, ProcessEvent(live.session, process, self.clock.now(), end))
             case SendAnswer() | SendCancel():
                 sends.append(effect)
             case Record(at_once):
@@ -168,7 +171,14 @@ class Carrier:
             live.printed(event.cursor, event.text)
         if isinstance(event, PermissionAsked) and event.permission.deadline_s is not None:
             self._spawn(self._take_back_overdue, live, event.permission, event.permission.deadline_s)
-        self._on_event(TurnEvent(live.session, turn, seq, self.clock.now(), event))
+        time = live.decided_at if isinstance(event, TERMINAL) else self.clock.now()
+        told = TurnEvent(live.session, turn, seq, time, event)
+        live.note(told)
+        self._on_event(told)
+
+    def _tell_process(self, live: Live, event: ProcessEvent) -> None:
+        live.note(event)
+        self._on_process(event)
 
     def _note_progress(self, live: Live, fact: Printed | Updated) -> None:
         """At most one durable write in a while says that the turn lives."""

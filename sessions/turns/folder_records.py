@@ -7,7 +7,7 @@ from typing import Final
 
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.model import SessionId
-from coordinate_agents.sessions.turns.model import TurnRecord
+from coordinate_agents.sessions.turns.model import Noted, TurnRecord
 
 _RECORD: Final = "turns.json"
 _MAX_BYTES: Final = 1 << 20
@@ -51,7 +51,8 @@ def load_record(path: Path | str) -> TurnRecord | None:
         if not isinstance(raw, dict) or raw.pop("v", None) != _VERSION:
             return None
         lists = {name: tuple(raw[name]) for name in ("external_sessions", "pending")}
-        return TurnRecord(**{**raw, **lists})
+        events = tuple(Noted(*each) for each in raw.get("events", ()))
+        return TurnRecord(**{**raw, **lists, "events": events})
     except (OSError, ValueError, KeyError, TypeError):
         return None
     finally:

@@ -33,6 +33,7 @@ from coordinate_agents.sessions.turns.model import (
     TurnFailed,
     TurnId,
     TurnSpec,
+    Updated,
 )
 from coordinate_agents.sessions.turns.ports import Report, Standing
 
@@ -214,9 +215,10 @@ class _Seen:
         self._over = ""
         self._external = ""
         self._asked: RequestId | None = None
+        self._doing = ("", "")
 
     def tell(self, record: SessionRecord, report: Report) -> None:
-        """In the order in which it must have happened: the conversation, what is asked, the end of the turn."""
+        """In the order in which it must have happened: the conversation, a tool, what is asked, the end of the turn."""
         external = record.conversation.external_session if record.conversation is not None else ""
         if external and external != self._external:
             self._external = external
@@ -224,6 +226,9 @@ class _Seen:
         turn = record.turn
         if turn is None:
             return
+        if turn.doing and self._doing != (turn.id, turn.doing):
+            self._doing = (turn.id, turn.doing)
+            report(Updated(TurnId(turn.id), "tool_call", {"title": turn.doing}))
         asked = _permission(record, TurnId(turn.id))
         if self._asked is not None and (asked is None or asked.request != self._asked):
             report(PermissionWithdrawn(self._asked))

@@ -7,7 +7,9 @@ import anyio
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import SessionId
 from coordinate_agents.sessions.turns.inputs import Turns
-from coordinate_agents.sessions.turns.model import Connection, TurnId, TurnRecord
+from coordinate_agents.sessions.turns.machine import outcome_event
+from coordinate_agents.sessions.turns.model import Connection, ProcessEvent, TurnEvent, TurnId, TurnRecord
+from coordinate_agents.sessions.turns.noted import added, noted
 from coordinate_agents.sessions.turns.ports import Standing
 from coordinate_agents.sessions.turns.progress import Pulse
 from coordinate_agents.sessions.turns.states import ACTIVE
@@ -49,6 +51,9 @@ class Live:
         self.cursor = record.cursor
         self.transcript = record.transcript
         self.progress_at = record.progress_at
+        self.events = record.events
+        # When the present turn's end was decided: its event has this time.
+        self.decided_at = 0.0
         self.pulse = Pulse(now)
         self.opening: Opening | None = None
         self.closing: Closing | None = None
@@ -81,9 +86,18 @@ class Live:
         self.cursor = cursor
         self.transcript = (self.transcript + text)[-TRANSCRIPT_CHARACTERS:]
 
+    def note(self, event: TurnEvent | ProcessEvent) -> None:
+        self.events = added(self.events, noted(event))
+
     def record(self) -> TurnRecord:
         """What is to be on disk now."""
-        turns, outcome = self.turns, self.turns.outcome
+        turns, outcome, events = self.turns, self.turns.outcome, self.events
+        if turns.state == "finishing" and turns.turn is not None and outcome is not None:
+            # It is told only once it is written: with the event that tells it.
+            last = outcome_event(outcome)
+            if last is not None:
+                event = TurnEvent(self.session, turns.turn, turns.seq + 1, self.decided_at, last)
+                events = added(events, noted(event))
         code, message = self.refusal if outcome is None else (outcome.code, outcome.message)
         return TurnRecord(
             session=self.session,
@@ -103,6 +117,7 @@ class Live:
             cursor=self.cursor,
             transcript=self.transcript,
             progress_at=self.progress_at,
+            events=events,
         )
 
 

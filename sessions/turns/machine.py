@@ -279,7 +279,8 @@ def _reported(turns: Turns, fact: Fact) -> Step:
                 return _told(turns, Stdout(cursor, text), Record(at_once=False))
             return turns, ()
         case Updated(turn, kind, fields):
-            return _told(turns, Update(kind, fields)) if _is_heard(turns, turn) else (turns, ())
+            told = Update(kind, fields)
+            return _told(turns, told, Record(at_once=False)) if _is_heard(turns, turn) else (turns, ())
         case TurnCompleted(turn, stop_reason):
             return _ended(turns, TurnOutcome(turn, "completed", stop_reason), "completed")
         case TurnFailed(turn, code, message):

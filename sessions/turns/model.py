@@ -217,6 +217,19 @@ class ProcessEvent(NamedTuple):
     end: SessionEnd | None = None
 
 
+class Noted(NamedTuple):
+    """An event as it is kept: `words` say the rest of it.
+
+    `number` is its place in its turn; of a process (`turn` empty) which one of the Session it is.
+    """
+
+    turn: str
+    number: int
+    time: float
+    name: str
+    words: str = ""
+
+
 # --- turns
 
 
@@ -259,6 +272,7 @@ class TurnRecord(NamedTuple):
     `turn` and `state` are of the present or last turn, `outcome` None while it runs. `external_sessions` stand in the
     order in which the agent named them; the last one is resumed. `pending` are the permissions nobody has answered.
     `cursor` and `transcript` are the end of the output at the last checkpoint, `progress_at` the last heartbeat.
+    `events` are the last ones that were told, of this and earlier turns, without output.
     """
 
     session: SessionId
@@ -277,6 +291,7 @@ class TurnRecord(NamedTuple):
     cursor: int = 0
     transcript: str = ""
     progress_at: float = 0.0
+    events: tuple[Noted, ...] = ()
 
 
 class Connection(NamedTuple):

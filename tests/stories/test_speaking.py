@@ -69,7 +69,16 @@ def test_a_fix_turn_goes_to_the_same_process_which_is_idle_afterwards(world: Wor
     assert {each["external_session"] for each in ended} == {f"session-{first[2]}"}
     session = world.run("session-status", "plan/a", "--json").data["session"]
     assert (session["state"], session["driver"]) == ("idle", "acp")
-    assert session["conversation"]["turn"] == {"id": "t1", "state": "ended", "stopReason": "end_turn"}
+    assert session["conversation"]["turn"] == {"id": "t1", "state": "ended", "stopReason": "end_turn", "doing": None}
+    inspected = world.run("session-inspect", "plan/a", "--json").data
+    assert [(each["turnId"], each["event"], each["text"]) for each in inspected["events"]] == [
+        (None, "process_started", ""),
+        ("t0", "external_session_id", f"session-{first[2]}"),
+        ("t0", "completed", "end_turn"),
+        ("t1", "completed", "end_turn"),
+    ]
+    assert (inspected["turn"]["id"], inspected["turn"]["pending"]) == ("t1", [])
+    assert "t1 completed end_turn" in world.run("session-inspect", "plan/a").out
     assert "added" in world.run("session-read", "plan/a").out
     # Configured anew, another process gets the next turn, and takes the session of the first one up.
     configure(world, ADDS, LEVEL="2")

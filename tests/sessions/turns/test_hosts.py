@@ -111,6 +111,7 @@ async def test_a_verb_interrupts_and_answers_without_writing_the_record(hosts: S
 
 SPEAKS = """
 if turn == 2:
+    update(sessionUpdate="tool_call", toolCallId="c", title="cargo test\\n--all", status="pending")
     permission("late", "allow_once", "reject_once")
     say(repr(answers()))
     wait_for_cancel()
@@ -134,6 +135,11 @@ async def test_an_agent_that_speaks_has_its_turns_ids_and_permissions_coordinate
             await turns.start_turn(S, TurnSpec(prompt="ask me"), turn=T2)
             asked = await hosts.question_change(S, None)
             assert asked is not None
+            live = turns._carrier.lives[S]
+            while not {"update", "permission_requested"} <= {each.name for each in live.events if each.turn == T2}:
+                await live.next_change()
+            record = await hosts.record(S)
+            assert record is not None and record.turn is not None and record.turn.doing == "cargo test"
             async with hosts.turns(read_only=True) as verb:
                 await verb.resolve_permission(S, RequestId(asked.id), Answer("allow_once"))
                 with pytest.raises(SessionError) as late:
@@ -149,3 +155,18 @@ async def test_an_agent_that_speaks_has_its_turns_ids_and_permissions_coordinate
             await turns.dispose_session(S)
     stored = load_record(root / "s1")
     assert stored is not None and (stored.outcome, stored.external_sessions) == ("cancelled", (conversation,))
+    told = [(each.turn, each.name, each.words) for each in stored.events]
+    assert told[:3] == [
+        ("", "process_started", ""),
+        (T1, "external_session_id", conversation),
+        (T1, "completed", "end_turn"),
+    ]
+    # That it calls a tool is told beside what it asks; no two of them wait for each other.
+    assert set(told[3:]) >= {
+        (T2, "update", "tool_call cargo test"),
+        (T2, "permission_requested", f"{asked.id}: late [allow_once, reject_once]"),
+        (T2, "permission_invalidated", f"{asked.id}: withdrawn"),
+        (T2, "completed", "cancelled"),
+    }
+    numbers = [each.number for each in stored.events if each.turn == T2]
+    assert numbers == sorted(numbers)
