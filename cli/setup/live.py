@@ -32,8 +32,8 @@ TURN_LIMIT_S: Final = 180
 _DEADLINE_S: Final = 240.0
 
 _SPEC: Final = """\
-This is a test of the setup. Run exactly the following shell command in the current folder, change nothing else, then
-stop.
+This is a test of the setup. Make the file live.txt in the current folder, with nothing but {nonce} in it, commit it,
+change nothing else, then stop. If you can run shell commands, run exactly this one:
 
 RUN: printf %s {nonce} > live.txt && git add live.txt && git commit -m live
 """
@@ -119,7 +119,7 @@ def _findings(root: Path, subtask: Mapping[str, Any], name: str, nonce: str) -> 
         trailer = _shown(root, commit, "--format=%(trailers:key=Coordinate-Agents-Graph,valueonly)", "--no-patch")
         said = f"it did its work in {subtask['elapsedS']:g} s"
         yield Finding("ok", what, f"it started, needed no login and no trust; {said}")
-        if done == nonce:
+        if done.strip() == nonce:  # editors end a file with a line end
             yield Finding("ok", f"{what}, delivery", "the prompt arrived whole")
         else:
             wrong = f"the prompt did not arrive as it was sent: live.txt holds {visible(done)!r}"
