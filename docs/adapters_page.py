@@ -17,7 +17,7 @@ _SEEN: Final = {
     "claude": "Claude Code 2.1",
     "opencode": "opencode 1.18, one shot only",
     "gemini": "gemini 0.61, one shot: a turn in a folder that it trusts, and its end without a login",
-    "aider": "aider 0.86, one shot: a prompt of 200 KB, and its end without a login",
+    "aider": "aider 0.86; it runs no shell commands",
     "acp": "see below",
 }
 # The same over the Agent Client Protocol (fixtures/scripts/run_acp_agents.py).
@@ -57,6 +57,13 @@ def lines() -> Iterator[str]:
             _stays(adapter),
             _SEEN[adapter.name],
         )
+    for adapter in ADAPTERS.values():
+        if adapter.env:
+            words = _code(" ".join(f"{name}={value}" for name, value in adapter.env.items()))
+            yield from (
+                "",
+                f"`{adapter.name}` gets {words} in its environment, where the configuration does not set that.",
+            )
     yield from ("", "## Permissions", "")
     yield f"| adapter | {' | '.join(f'`{mode}`' for mode in _MODES)} |"
     yield f"|---|{'---|' * len(_MODES)}"

@@ -123,7 +123,7 @@ class Agents:
             driver=driver,
             commit_by=adapter.commit,
             can_continue=resume is not None,
-            env=dict(settings.env),
+            env={**adapter.env, **settings.env},
             mode=mode,
             needs_session=settings.resume_args is None,
         )

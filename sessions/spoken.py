@@ -77,7 +77,7 @@ def resolved(settings: AgentSettings, adapter: Adapter, executable: ResolvedExec
         driver="acp",
         commit_by=adapter.commit,
         can_continue=True,
-        env=dict(settings.env),
+        env={**adapter.env, **settings.env},
         needs_session=True,
         permissions=settings.permissions or DEFAULT_POLICY,
     )

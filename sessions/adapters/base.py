@@ -99,8 +99,9 @@ class Adapter:
     `command` None: configuration must name one. The arguments of a one-shot turn are `subcommand`, the flags of the
     permission mode, and `args`, which may contain templates (see `prompt`); those of a later turn of the same
     conversation are the same with `resume` in place of `args`. A mode that `permissions` does not name adds nothing:
-    the agent's own settings decide. `commit` is the default for who commits: an agent whose sandbox ends at its
-    worktree cannot write to the repository's git folder ("runtime"); `writes_git_dir` says so where it was tried.
+    the agent's own settings decide. `env` is added to the environment, below what the configuration sets. `commit` is
+    the default for who commits: an agent whose sandbox ends at its worktree cannot write to the repository's git folder
+    ("runtime"); `writes_git_dir` says so where it was tried.
 
     The id of a conversation is either chosen by us (`chooses_session`: an UUID in the place of `{externalSession}`)
     or found in the output (`session_pattern`, one group). `usage` is of one-shot turns, the first rule that fits.
@@ -114,6 +115,7 @@ class Adapter:
     subcommand: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     resume: tuple[str, ...] | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
     permissions: Mapping[Permissions, tuple[str, ...]] = field(default_factory=dict)
     delivery: Delivery = "argument"
     driver: Driver = "pty"

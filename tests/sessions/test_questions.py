@@ -23,6 +23,15 @@ CODEX_TRUST = (
     " can run code automatically, even without a model request. Continue  only if you trust these files. Your trust "
     "decision will be saved. › 1. Trust and continue\n  2. Back to Agent Command Center   enter continue · esc back    "
 )
+# Seen with aider 0.86.
+AIDER_LOGIN = (
+    "No LLM model was specified and no API keys were provided.\n"
+    "OpenRouter provides free and paid access to many LLMs.\n\n"
+    "Please open this URL in your browser to connect Aider with OpenRouter:\n\nhttps://openrouter.ai/auth?x=1\n\n"
+    "Waiting up to 5 minutes for you to finish in the browser...\nUse Control-C to interrupt.\n"
+)
+AIDER_RULE = "─" * 120
+AIDER_DONE = "Applied edit to by-aider\nCommit 24d2920 docs: add it\nYou can use /undo to undo each aider commit.\n"
 CODEX_READY = ">_ OpenAI Codex (v0.171.0)     /code/repo › Ask Codex to do anything   mock default · /code/repo←agens ·"
 CODEX_LOGIN = (
     "Welcome to Codex, OpenAI's command-line coding agent\n  Choose how you want to use Codex.\n"
@@ -71,6 +80,10 @@ CLAUDE_DONE = f"●All done.\n✻ Brewed for 0s\n\n❯\xa0 \n{LINE}\n⏵⏵accep
         ("claude", CLAUDE_BYPASS.replace("Yes,Iaccept", "Ofcourse"), "permission"),
         ("claude", CLAUDE_LOGIN, "login"),
         ("claude", CLAUDE_READY, None),
+        ("aider", AIDER_LOGIN, "login"),
+        ("aider", "Login to OpenRouter or create a free account? (Y)es/(N)o [Yes]: ", "login"),
+        ("aider", "pip install x\n\nRun shell command? (Y)es/(N)o/(D)on't ask again [Yes]: ", "permission"),
+        ("aider", "Add https://example.org to the chat? (Y)es/(N)o/(D)on't ask again [Yes]: y\n\n", None),
         ("generic", "Do you trust this folder? [y/N] ", "trust"),
         ("generic", "Overwrite notes.txt? (yes/no): ", "yes-no"),
         ("generic", "Overwrite notes.txt? [y/N] y\nwritten\n", None),
@@ -134,10 +147,23 @@ def test_prompt_is_typed_only_into_a_composer(name: str, text: str, ready: bool)
 
 
 @pytest.mark.parametrize(
-    ("text", "idle"), [(CLAUDE_DONE, True), (CLAUDE_BUSY, False), (CLAUDE_PERMISSION, False), ("", False)]
+    ("name", "text", "idle"),
+    [
+        ("claude", CLAUDE_DONE, True),
+        ("claude", CLAUDE_BUSY, False),
+        ("claude", CLAUDE_PERMISSION, False),
+        ("claude", "", False),
+        ("aider", f"{AIDER_DONE}{AIDER_RULE}\nby-aider\nlib/two.py\n\n>", True),
+        ("aider", f"{AIDER_RULE}\nask>", True),
+        ("aider", f"{AIDER_RULE}\n> # Do this.\n>\n> RUN: x\n>\n\nWaiting for openai/mock", False),
+        ("aider", f"{AIDER_RULE}\n> # Do this.\n>\n> a prompt whose last line is empty\n>", False),
+        ("aider", f"{AIDER_DONE}Apply it? (Y)es/(N)o [Yes]:", False),
+    ],
 )
-def test_turn_looks_over_when_the_composer_is_back_and_nothing_is_interruptible(text: str, idle: bool) -> None:
-    adapter = ADAPTERS["claude"]
+def test_turn_looks_over_when_the_composer_is_back_and_nothing_is_interruptible(
+    name: str, text: str, idle: bool
+) -> None:
+    adapter = ADAPTERS[name]
     assert adapter.interactive is not None
     assert is_idle(text, adapter.interactive) == idle
 
@@ -210,6 +236,8 @@ def test_refusal_of_the_service_is_told_with_its_time(
             "A",
         ),
         ("aider", "litellm.RateLimitError: RateLimitError: Rate limit reached. Try again in 20s.\n", "R"),
+        ("aider", "The API provider has rate limited you. Try again later or check your quotas.\n", "R"),
+        ("aider", "No LLM model was specified and no API keys were provided.\n", "A"),
         ("aider", "Added a handler for litellm.RateLimitError: it waits.\n", None),
     ],
 )

@@ -6,7 +6,7 @@ from coordinate_agents.sessions.adapters import ADAPTERS
 from coordinate_agents.sessions.model import Usage
 from coordinate_agents.sessions.usage import find_usage
 
-# Seen with codex 0.171, claude 2.1 and opencode 1.18; the one of aider is as its source prints it.
+# Seen with codex 0.171, claude 2.1, opencode 1.18 and aider 0.86; what aider says of money is as its source prints it.
 CODEX_JSON = """{"type":"item.completed","item":{"id":"item_2","type":"agent_message","text":"All done."}}\r
 {"type":"turn.completed","usage":{"input_tokens":26549,"cached_input_tokens":22272,"cache_write_input_tokens":0,\
 "output_tokens":1590,"reasoning_output_tokens":1152}}\r
@@ -31,6 +31,7 @@ AIDER = "Tokens: 2.3k sent, 1.1k cache write, 500 cache hit, 120 received. Cost:
         ("claude", CLAUDE, Usage(4320, 4000, 10, cost_usd=0.0123)),
         ("opencode", STEP + '{"type":"step_start"}\n' + STEP, Usage(14086, 10760, 46, cost_usd=0.004)),
         ("aider", AIDER + "\n" + AIDER, Usage(4600, 1000, 240, cost_usd=0.02)),
+        ("aider", AIDER.replace(" Cost", "\nCost"), Usage(2300, 500, 120, cost_usd=0.01)),
         ("aider", "Tokens: 812 sent, 90 received.\n", Usage(812, None, 90)),
         ("claude", "All done; the usage was fine.\n", None),
         ("generic", CODEX_JSON, None),
