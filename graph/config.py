@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.model import CommitBy
-from coordinate_agents.sessions.model import AgentSettings
+from coordinate_agents.sessions.agent import AgentSettings
 from coordinate_agents.worktrees.values import value_class
 
 # Adapters that the product knows; all but the last two are also agents of that name without any configuration.

@@ -26,7 +26,8 @@ from coordinate_agents.graph.slots import Slots
 from coordinate_agents.graph.snapshot import Snapshot, TaskRun
 from coordinate_agents.graph.store.blobs import Blobs
 from coordinate_agents.graph.store.store import Store
-from coordinate_agents.sessions.model import ResolvedAgent, SessionId
+from coordinate_agents.sessions.agent import ResolvedAgent
+from coordinate_agents.sessions.model import SessionId
 from coordinate_agents.worktrees.model import branch_name
 
 T = TypeVar("T")

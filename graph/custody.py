@@ -11,8 +11,9 @@ import anyio
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.events import CommandStarting, IntegrationCommandStarting
 from coordinate_agents.graph.snapshot import TaskRun
+from coordinate_agents.sessions.agent import CommandRequest
 from coordinate_agents.sessions.errors import HostDiedError
-from coordinate_agents.sessions.model import CommandRequest, SessionEnd, SessionId
+from coordinate_agents.sessions.model import SessionEnd, SessionId
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG
 
 # Somebody's kill -9 hits once; what dies again dies for a reason (no memory, say) that a third try would meet too.

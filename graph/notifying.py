@@ -29,8 +29,9 @@ from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.snapshot import Snapshot, TaskRun
 from coordinate_agents.graph.text import clipped
 from coordinate_agents.graph.view import graph_attention_of, subtask_attention_of
+from coordinate_agents.sessions.agent import CommandRequest
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import CommandRequest, SessionId
+from coordinate_agents.sessions.model import SessionId
 from coordinate_agents.worktrees.model import INTEGRATION_SLUG
 from coordinate_agents.worktrees.values import value_class
 

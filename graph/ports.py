@@ -12,23 +12,19 @@ from typing import Protocol
 from coordinate_agents.graph.events import Event
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.snapshot import Snapshot
+from coordinate_agents.sessions.agent import AgentSettings, CommandRequest, ResolvedAgent, TurnReading, TurnRequest
 from coordinate_agents.sessions.model import (
-    AgentSettings,
     AgentTurn,
-    CommandRequest,
     Launch,
     Output,
     OutputForm,
     Question,
     ReadLimits,
-    ResolvedAgent,
     SessionEnd,
     SessionFacts,
     SessionId,
     SessionRecord,
     TurnLimits,
-    TurnReading,
-    TurnRequest,
     WriteResult,
 )
 from coordinate_agents.sessions.turns.model import (

@@ -11,7 +11,8 @@ from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.events import Choice
 from coordinate_agents.graph.ports import Agents
 from coordinate_agents.graph.runs import TaskRun
-from coordinate_agents.sessions.model import Question, ResolvedAgent, SessionEnd, SessionFacts, SessionId
+from coordinate_agents.sessions.agent import ResolvedAgent
+from coordinate_agents.sessions.model import Question, SessionEnd, SessionFacts, SessionId
 from coordinate_agents.sessions.turns.model import TurnId, TurnOutcome
 
 # The agent says that its turn is over: a trigger to look at its work.

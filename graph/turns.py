@@ -29,15 +29,9 @@ from coordinate_agents.graph.speaking import CANCELLED, FAILED, REFUSED, cause_o
 from coordinate_agents.graph.staying import can_take_turn, require_closed
 from coordinate_agents.graph.text import counted
 from coordinate_agents.graph.watching import Watch, limits_of
+from coordinate_agents.sessions.agent import ResolvedAgent, TurnReading, TurnRequest
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import (
-    ResolvedAgent,
-    SessionFacts,
-    SessionId,
-    TurnFacts,
-    TurnReading,
-    TurnRequest,
-)
+from coordinate_agents.sessions.model import SessionFacts, SessionId, TurnFacts
 from coordinate_agents.sessions.turns.model import IDLE_LIFE_S, TurnSpec
 
 # Trying again would meet the same screen.

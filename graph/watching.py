@@ -23,8 +23,9 @@ from coordinate_agents.graph.pace import PACE
 from coordinate_agents.graph.planner import WITHOUT_SLOT
 from coordinate_agents.graph.speaking import asked_words, cause_of_outcome, choices_of
 from coordinate_agents.graph.states import Phase
+from coordinate_agents.sessions.agent import ResolvedAgent
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import Question, ResolvedAgent, SessionEnd, SessionId, TurnFacts, TurnLimits
+from coordinate_agents.sessions.model import Question, SessionEnd, SessionId, TurnFacts, TurnLimits
 from coordinate_agents.sessions.turns.model import TurnCompleted, TurnId, TurnSpec
 
 # A turn that is tried again after a refusal and works for so long got through.

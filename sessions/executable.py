@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from coordinate_agents.sessions.agent import ResolvedExecutable
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import ResolvedExecutable
 from coordinate_agents.sessions.windows import names, programs
 
 # Source: Linux, BINPRM_BUF_SIZE; the kernel reads no more of a first line.

@@ -18,25 +18,21 @@ from coordinate_agents.sessions import custodian, records, spoken
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.adapters import ADAPTERS
 from coordinate_agents.sessions.adapters.base import Interactive
+from coordinate_agents.sessions.agent import (
+    AgentSettings,
+    CommandRequest,
+    ResolvedAgent,
+    ResolvedExecutable,
+    TurnReading,
+    TurnRequest,
+)
 from coordinate_agents.sessions.appearing import appears
 from coordinate_agents.sessions.around import is_inside, surroundings
 from coordinate_agents.sessions.environment import agent_environment
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.exchange import read_spool
 from coordinate_agents.sessions.executable import problem_of, resolve
-from coordinate_agents.sessions.model import (
-    AgentSettings,
-    CommandRequest,
-    InputRules,
-    Launch,
-    Mode,
-    ResolvedAgent,
-    ResolvedExecutable,
-    SessionId,
-    SessionRecord,
-    TurnReading,
-    TurnRequest,
-)
+from coordinate_agents.sessions.model import InputRules, Launch, Mode, SessionId, SessionRecord
 from coordinate_agents.sessions.prompt import MAX_PASTE_BYTES, check_templates, deliver, write_prompt_file
 from coordinate_agents.sessions.questions import (
     external_session,

@@ -9,8 +9,9 @@ import os
 
 from coordinate_agents.sessions.adapters import ADAPTERS
 from coordinate_agents.sessions.adapters.base import Adapter
+from coordinate_agents.sessions.agent import AgentSettings, ResolvedAgent, TurnRequest
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import AgentSettings, Delivery, Driver, Mode, ResolvedAgent, TurnRequest
+from coordinate_agents.sessions.model import Delivery, Driver, Mode
 
 
 def adapter_of(settings: AgentSettings) -> Adapter:

@@ -7,16 +7,9 @@ from typing import Final
 
 from coordinate_agents.sessions import custodian
 from coordinate_agents.sessions.adapters.base import Adapter
+from coordinate_agents.sessions.agent import AgentSettings, ResolvedAgent, ResolvedExecutable, TurnReading, TurnRequest
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import (
-    AcpRules,
-    AgentSettings,
-    Driver,
-    ResolvedAgent,
-    ResolvedExecutable,
-    TurnReading,
-    TurnRequest,
-)
+from coordinate_agents.sessions.model import AcpRules, Driver
 from coordinate_agents.sessions.prompt import check_templates
 
 # A person decides, where nothing else is configured.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from coordinate_agents.sessions.adapters.base import UsageField, UsageRule
-from coordinate_agents.sessions.model import Usage
+from coordinate_agents.sessions.agent import Usage
 
 # Beyond these somebody prints nonsense.
 MAX_TOKENS: Final = 10**12

@@ -8,9 +8,9 @@ from coordinate_agents.graph import config_document
 from coordinate_agents.graph.config import ADAPTER_NAMES, AgentConfig, Config
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.sessions.adapters.base import DEFAULT_PERMISSIONS
+from coordinate_agents.sessions.agent import ResolvedAgent
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.launch import Agents
-from coordinate_agents.sessions.model import ResolvedAgent
 from coordinate_agents.worktrees.values import value_class
 
 

@@ -26,8 +26,8 @@ from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.slots import require_ports
 from coordinate_agents.graph.snapshot import Snapshot
 from coordinate_agents.graph.text import visible
+from coordinate_agents.sessions.agent import ResolvedAgent
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import ResolvedAgent
 from coordinate_agents.worktrees.values import value_class
 
 # Pairs of subtasks that are compared, and collisions that are listed: a plan is read by people.

@@ -36,13 +36,8 @@ from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.graph.store import locks
 from coordinate_agents.graph.store.lease import Lease, holder
-from coordinate_agents.sessions.model import (
-    AgentSettings,
-    ResolvedAgent,
-    SessionFacts,
-    SessionId,
-    TurnRequest,
-)
+from coordinate_agents.sessions.agent import AgentSettings, ResolvedAgent, TurnRequest
+from coordinate_agents.sessions.model import SessionFacts, SessionId
 from coordinate_agents.sessions.turns.model import TurnSpec
 from coordinate_agents.worktrees.values import value_class
 

@@ -6,7 +6,7 @@ from coordinate_agents.graph import config_document
 from coordinate_agents.graph.agents import agent_for
 from coordinate_agents.graph.config import AgentConfig, Command, Config, Notify, Ports, from_json, merge, to_json
 from coordinate_agents.graph.errors import GraphError
-from coordinate_agents.sessions.model import AgentSettings
+from coordinate_agents.sessions.agent import AgentSettings
 
 EVERY_KEY = """\
 version: 1

@@ -18,7 +18,7 @@ PURE = (
     "graph/model.py", "graph/document.py", "graph/dag.py", "graph/states.py", "graph/events.py", "graph/effects.py",
     "graph/snapshot.py", "graph/machine.py", "graph/frontier.py", "graph/schedule.py", "graph/scope.py",
     "graph/evidence.py", "graph/recovery.py", "graph/ports.py", "graph/errors.py", "worktrees/model.py",
-    "sessions/model.py",
+    "sessions/model.py", "sessions/agent.py",
 )  # fmt: skip
 # A clock, a file, a process, a socket, the environment, chance, a log, or a task group.
 IMPURE = (
@@ -86,8 +86,8 @@ def test_only_the_wiring_and_the_setup_name_implementations_of_worktrees_and_ses
     }
     # What of an agent's output reaches a person's terminal: pure, and of the terminal's side. How values are declared.
     allowed |= {"coordinate_agents.sessions.terminal", "coordinate_agents.worktrees.values"}
-    # The values of turns.
-    allowed |= {"coordinate_agents.sessions.turns.model"}
+    # The values of agents and of turns.
+    allowed |= {"coordinate_agents.sessions.agent", "coordinate_agents.sessions.turns.model"}
     wrong = []
     for path in [*ROOT.glob("graph/**/*.py"), *ROOT.glob("cli/**/*.py")]:
         if path == ROOT / "cli" / "wiring.py" or path.parent == ROOT / "cli" / "setup":

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from coordinate_agents.sessions.agent import ResolvedExecutable
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.executable import resolve
-from coordinate_agents.sessions.model import ResolvedExecutable
 
 
 def program(path: Path, text: str = "#!/bin/sh\n", mode: int = 0o755) -> Path:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from coordinate_agents.sessions.agent import AgentSettings, CommandRequest, TurnRequest
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.launch import Agents
-from coordinate_agents.sessions.model import AgentSettings, CommandRequest, SessionId, TurnRequest
+from coordinate_agents.sessions.model import SessionId
 
 
 def program(folder: Path, name: str = "agent") -> str:

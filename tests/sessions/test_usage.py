@@ -3,7 +3,7 @@
 import pytest
 
 from coordinate_agents.sessions.adapters import ADAPTERS
-from coordinate_agents.sessions.model import Usage
+from coordinate_agents.sessions.agent import Usage
 from coordinate_agents.sessions.usage import find_usage
 
 # Seen with codex 0.171, claude 2.1, opencode 1.18 and aider 0.86; what aider says of money is as its source prints it.

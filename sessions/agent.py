@@ -1,0 +1,138 @@
+"""Values of an agent: how it is configured and resolved, what one turn of it asks for, and what its output said.
+
+Pure; a Session's own values are in `model`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from coordinate_agents.sessions.model import Delivery, Driver, Mode, SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedExecutable:
+    """`path` is what is executed (absolute, links followed) and `name` the absolute path under which it was found;
+    `asked` is what was configured, `source` which setting said so.
+    """
+
+    asked: str
+    path: str
+    source: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """How one agent identity is started, before anything is resolved. None: the adapter's default.
+
+    `sources` names, per field, which document set it ("project", "user", "adapter").
+    """
+
+    agent: str
+    adapter: str
+    command: str | None = None
+    args: tuple[str, ...] | None = None
+    resume_args: tuple[str, ...] | None = None
+    mode: str | None = None
+    delivery: Delivery | None = None
+    driver: Driver | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    permissions: str | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedAgent:
+    """An agent ready to be started. `commit_by` is the adapter's default for who commits.
+
+    `can_continue`: a turn that ended can be followed by another one that knows the first. `needs_session`: only when
+    the id of the agent's own conversation is known (`TurnReading.external_session`). `permissions` answer the requests
+    of one whose driver is acp.
+    """
+
+    agent: str
+    adapter: str
+    executable: ResolvedExecutable
+    args: tuple[str, ...]
+    resume_args: tuple[str, ...] | None
+    delivery: Delivery
+    driver: Driver
+    commit_by: Literal["agent", "runtime", "auto"]
+    can_continue: bool
+    env: Mapping[str, str] = field(default_factory=dict)
+    mode: Mode = "oneshot"
+    needs_session: bool = False
+    permissions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """One turn to start: what the templates name, and the limits. `is_continuation`: use the resume arguments.
+
+    With driver acp the process is started and the turn is not: `external_session` is taken up where that can be,
+    `input_timeout_s` bounds an answer to a permission request, `idle_life_s` the time between two turns.
+
+    `identity` are the COORDINATE_AGENTS_* variables; nothing can override them.
+    """
+
+    session_id: SessionId
+    agent: ResolvedAgent
+    prompt: str
+    cwd: str
+    root: str
+    graph: str
+    subtask: str
+    identity: Mapping[str, str]
+    marker: str
+    is_continuation: bool = False
+    external_session: str | None = None
+    timeout_s: float | None = None
+    idle_timeout_s: float | None = None
+    on_idle: Literal["mark", "stop"] = "mark"
+    input_timeout_s: float | None = None
+    idle_life_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an agent says that it used. None: it does not say. `cached_tokens` are a part of `input_tokens`.
+
+    `total_tokens` is of an agent that gives only the sum. `is_of_conversation`: everything since its conversation
+    began, earlier turns included.
+    """
+
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    cost_usd: float | None = None
+    is_of_conversation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReading:
+    """What the output of a turn that ended says, by the adapter's patterns.
+
+    `external_session`: the agent's own conversation, to be taken up by a next turn. `code`: why a turn that failed
+    did: RATE_LIMITED, QUOTA_EXHAUSTED, AUTH_REQUIRED, or None; `line` is what was printed, and `retry_at` the time (in
+    seconds since the epoch) at which the service takes more, where it said so. `usage`: of this turn.
+    """
+
+    external_session: str | None = None
+    code: Literal["RATE_LIMITED", "QUOTA_EXHAUSTED", "AUTH_REQUIRED"] | None = None
+    line: str = ""
+    retry_at: float | None = None
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRequest:
+    """One of the Runtime's own commands: a check, setup, teardown. `run[0]` is a name on PATH or relative to cwd."""
+
+    session_id: SessionId
+    run: tuple[str, ...]
+    cwd: str
+    identity: Mapping[str, str]
+    marker: str
+    timeout_s: float
