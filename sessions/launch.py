@@ -7,7 +7,6 @@ Nothing is started here; a prompt file is written when the delivery asks for one
 import hmac
 import os
 import shlex
-import stat
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,14 +25,13 @@ from coordinate_agents.sessions.agent import (
     TurnReading,
     TurnRequest,
 )
-from coordinate_agents.sessions.appearing import appears
 from coordinate_agents.sessions.around import is_inside, surroundings
 from coordinate_agents.sessions.environment import agent_environment
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.exchange import read_spool
 from coordinate_agents.sessions.executable import problem_of, resolve
 from coordinate_agents.sessions.model import InputRules, Launch, Mode, SessionId, SessionRecord
-from coordinate_agents.sessions.prompt import MAX_PASTE_BYTES, check_templates, deliver, write_prompt_file
+from coordinate_agents.sessions.prompt import check_templates, deliver, write_prompt_file
 from coordinate_agents.sessions.questions import (
     external_session,
     find_closing_limit,
@@ -42,17 +40,11 @@ from coordinate_agents.sessions.questions import (
     question_text,
 )
 from coordinate_agents.sessions.settings import adapter_of, arguments_of, check_delivery, labels_of, settings_digest
+from coordinate_agents.sessions.turn_files import PROMPT_NAME, SUBMIT_NAME, TurnFiles
 from coordinate_agents.sessions.usage import find_usage
 
-PROMPT_NAME: Final = "prompt.md"
-SUBMIT_NAME: Final = "submit"
-MAX_SUMMARY_BYTES: Final = 2048
 # Output of a check that is kept; the rest is counted and marked as cut.
 COMMAND_LOG_BYTES: Final = 8 << 20
-# In so much of the beginning of the output an agent names its conversation.
-BEGINNING_BYTES: Final = 64 << 10
-# All of it that is kept of an agent.
-OUTPUT_BYTES: Final = 8 << 20
 # Programs draw a screen anew in less.
 SCREEN_BYTES: Final = 64 << 10
 # A one-shot program that reads its terminal and was silent for so long asks something, whatever it printed.
@@ -60,7 +52,7 @@ SILENT_S: Final = 10.0
 _CONVERSATIONS: Final = uuid.UUID("6f7d7a3e-0d0c-5b8e-9a55-52f0f7c1d0a1")
 
 
-class Agents:
+class Agents(TurnFiles):
     """`root` is the user's checkout: relative commands of agents are below it, names on PATH are never.
 
     `skip_below` are further folders whose programs no bare name may mean (worktrees).
@@ -74,7 +66,7 @@ class Agents:
         skip_below: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._sessions_root = sessions_root
+        super().__init__(sessions_root)
         self._root = root
         self._skip_below = tuple(skip_below)
         self._environment = dict(os.environ if environment is None else environment)
@@ -221,27 +213,6 @@ class Agents:
             return TurnReading(external, usage=usage)
         return TurnReading(external, limit.code, limit.line, limit.retry_at, usage)
 
-    def typed(self, session_id: SessionId) -> str:
-        """The prompt of a Session whose delivery is paste: to be typed, once."""
-        return _read_text(self._sessions_root / session_id / PROMPT_NAME, MAX_PASTE_BYTES)
-
-    def next_turn(self, session_id: SessionId, prompt: str, *, turn: int) -> None:
-        """Lay out the prompt of a further turn; a submit file that is there is an earlier turn's and is set aside.
-
-        Done twice it is the same. Raises: SESSION_WRITE_FAILED; SPAWN_FAILED when the prompt is too long to be typed.
-        """
-        if len(prompt.encode("utf-8", "surrogateescape")) > MAX_PASTE_BYTES:
-            raise SessionError("SPAWN_FAILED", f"The prompt is too long to be typed (limit {MAX_PASTE_BYTES}).")
-        folder = self._sessions_root / session_id
-        try:
-            if os.path.lexists(folder / SUBMIT_NAME):
-                (folder / SUBMIT_NAME).replace(folder / f"{SUBMIT_NAME}.before-{turn}")
-            write_prompt_file(folder / PROMPT_NAME, prompt)
-        except OSError as error:
-            raise SessionError(
-                "SESSION_WRITE_FAILED", f"Session {session_id}: its next prompt could not be written: {error.strerror}."
-            ) from error
-
     def says_idle(self, agent: ResolvedAgent) -> bool:
         """Whether patterns tell when an interactive agent's turn is over."""
         return bool(_interactive(agent).idle)
@@ -274,16 +245,6 @@ class Agents:
         is_its_own = hmac.compare_digest(record.marker.encode(), around.mark.encode("utf-8", "surrogateescape"))
         return record.id if is_its_own and is_inside(around, record.host) else None
 
-    def submit(self, session_id: SessionId, text: str) -> bool:
-        """Write the submit file, whole or not at all; whether all of the text fitted. Raises: OSError."""
-        data = text.encode("utf-8", "replace")
-        folder = folders.open_folder(str(self._sessions_root / session_id))
-        try:
-            folders.write_whole(folder, SUBMIT_NAME, data[:MAX_SUMMARY_BYTES].decode("utf-8", "ignore").encode())
-        finally:
-            os.close(folder)
-        return len(data) <= MAX_SUMMARY_BYTES
-
     def _record(self, session_id: SessionId) -> SessionRecord | None:
         try:
             folder = folders.open_folder(str(self._sessions_root / session_id))
@@ -293,18 +254,6 @@ class Agents:
             return records.read(folder)
         finally:
             os.close(folder)
-
-    def submitted(self, session_id: SessionId) -> str:
-        """The submit file's text; empty when there is none, or it is not a regular file."""
-        return _read_text(self._sessions_root / session_id / SUBMIT_NAME, MAX_SUMMARY_BYTES).strip()
-
-    def has_submitted(self, session_id: SessionId) -> bool:
-        """Whether the submit file is there, be it empty."""
-        return (self._sessions_root / session_id / SUBMIT_NAME).is_file()
-
-    async def submission(self, session_id: SessionId) -> None:
-        """See the port."""
-        await appears(self._sessions_root / session_id / SUBMIT_NAME)
 
     def _last_words(self, agent: ResolvedAgent, session_id: SessionId, tail: str) -> str:
         """The screen's lines of a program that stays, since it draws where others print; else the tail.
@@ -323,12 +272,6 @@ class Agents:
         printed = "".join(tail.split())
         lines = _screen(output.text("raw"), columns, rows).splitlines()
         return "\n".join(line for line in lines if "".join(line.split()) in printed)
-
-    def _beginning(self, session_id: SessionId) -> str:
-        return _read_text(self._sessions_root / session_id / folders.OUTPUT, BEGINNING_BYTES)
-
-    def _output(self, session_id: SessionId) -> str:
-        return _read_text(self._sessions_root / session_id / folders.OUTPUT, OUTPUT_BYTES)
 
     def command(self, request: CommandRequest) -> Launch:
         """Raises: EXECUTABLE_NOT_FOUND, EXECUTABLE_NOT_RUNNABLE."""
@@ -398,15 +341,3 @@ def _screen(output: str, columns: int, rows: int) -> str:
 
     screen = render(output.encode("utf-8", "replace"), columns, rows)
     return "\n".join(line.rstrip() for line in screen.lines).rstrip()
-
-
-def _read_text(path: Path, max_bytes: int) -> str:
-    """The beginning of a regular file, through no link; empty when there is none."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return ""
-        return file.read(max_bytes).decode(errors="replace")
