@@ -131,7 +131,7 @@ async def _commit_leftovers(context: Context, subtask: SubtaskId) -> str | None:
         leave_out=context.config.copy,
     )
     made = await context.call(context.worktrees.commit_leftovers, request)
-    if made.commit is not None:
+    if made.commit is not None and made.commit != run.head:
         left = tuple(f"{path}: {why}" for path, why in made.left_out[:_PATHS_SHOWN])
         context.record(CommitMade(subtask, CommitId(made.commit), left))
     return made.refused

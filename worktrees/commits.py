@@ -5,7 +5,7 @@ files, those that setup left or that were copied in, files over the limit, neste
 worktree's index and its flags take no part. Afterwards the worktree's own index matches, so `git status` is clean.
 
 Order: objects, then the branch by compare-and-swap, then the index. A crash before the swap leaves unreachable objects;
-after it an old index, which the next call writes again.
+after it an old index, which the next call writes again where it holds nothing that is in no commit.
 """
 
 import os
@@ -15,10 +15,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from coordinate_agents.worktrees.contents import staged_alone
 from coordinate_agents.worktrees.crashpoints import crash_point
 from coordinate_agents.worktrees.dirty import compare, is_below, unlisted
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge
+from coordinate_agents.worktrees.judge_settings import RUNTIME_EMAIL, RUNTIME_NAME
 from coordinate_agents.worktrees.merge import write_commit
 from coordinate_agents.worktrees.model import CommitId, CommitOutcome, CommitRequest, Worktree
 from coordinate_agents.worktrees.nested import inspect
@@ -34,6 +36,7 @@ _MAX_SUBJECT: Final = 200
 def commit_leftovers(judge: Judge, request: CommitRequest) -> CommitOutcome:
     """Commit on the worktree's branch what is not in its head. `commit` None: nothing to commit, or `refused` says why.
 
+    Repeated after a death it is the head that was made then; said of a turn before, it is still that head.
     Refused when HEAD is not on the Runtime's branch, an operation is in progress, there is a lock, git cannot read what
     is there, or the branch moved meanwhile; then no ref, index or file was changed, and an examination tells the rest.
     Raises: WorktreeError when the disk is full.
@@ -55,12 +58,14 @@ def _commit(judge: Judge, request: CommitRequest, head: CommitId) -> CommitOutco
     with judge.temporary_index() as index:
         judge.git("read-tree", head, index=index)
         wanted, left_out = _choose(judge, request, head, index)
-        if not wanted:
-            return CommitOutcome(None, left_out)
-        _add(judge, request, wanted, index)
-        tree = judge.git("write-tree", index=index, write_objects=True).text
+        if wanted:
+            _add(judge, request, wanted, index)
+        tree = judge.git("write-tree", index=index, write_objects=True).text if wanted else judge.tree_of(head)
         if tree == judge.tree_of(head):
-            return CommitOutcome(None, left_out)
+            is_made = _is_made_by(judge, request, head)
+            if is_made and staged_alone(judge, worktree, head) == ((), False):
+                _install_index(judge, worktree, Path(index))
+            return CommitOutcome(head if is_made else None, left_out)
         commit = write_commit(judge, tree, [head], date=int(time.time()), message=_message(request))
         crash_point("leftovers.written")
         refused = move_branch(judge, worktree, old=head, new=commit)
@@ -70,6 +75,15 @@ def _commit(judge: Judge, request: CommitRequest, head: CommitId) -> CommitOutco
         _install_index(judge, worktree, Path(index))
         crash_point("leftovers.indexed")
     return CommitOutcome(commit, left_out)
+
+
+def _is_made_by(judge: Judge, request: CommitRequest, head: CommitId) -> bool:
+    """Whether the head is what this very request made before."""
+    known, wanted = judge.commits.read(head), _message(request)
+    if head == request.worktree.base or known is None or known.subject != wanted.partition("\n")[0]:
+        return False
+    lines, _, message = judge.git("cat-file", "commit", head).text.partition("\n\n")
+    return f"\nauthor {RUNTIME_NAME} <{RUNTIME_EMAIL}> " in lines and message.strip() == wanted.strip()
 
 
 def _obstacle(judge: Judge, worktree: Worktree, position: Position) -> str | None:

@@ -95,7 +95,7 @@ def look(judge: Judge, request: RemovalRequest, *, at: str) -> Seen | Refused:
     nested = [f"{entry.path}/" for entry in wrong if entry.kind in ("nested", "submodule")]
     left = tuple(path for path in left if not is_below(path, nested))
     kept = {*left, *nested}
-    staged, is_broken = _staged(judge, request.worktree, head)
+    staged, is_broken = staged_alone(judge, request.worktree, head)
     return Seen(
         position,
         head,
@@ -214,7 +214,7 @@ def changed_copies(root: Path, top: Path, names: Sequence[str]) -> tuple[str, ..
     return tuple(sorted(found))
 
 
-def _staged(judge: Judge, worktree: Worktree, head: CommitId) -> tuple[tuple[str, ...], bool]:
+def staged_alone(judge: Judge, worktree: Worktree, head: CommitId) -> tuple[tuple[str, ...], bool]:
     """Paths whose version in the worktree's own index is in no commit from base to head; whether it cannot be read.
 
     The index is an agent's: it only ever adds a reason to stay.

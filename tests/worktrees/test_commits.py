@@ -83,12 +83,13 @@ def test_nothing_left_commits_nothing(bench: Bench) -> None:
     assert git(worktree.path, "rev-parse", "HEAD") == worktree.base
 
 
-def test_second_call_commits_nothing(bench: Bench) -> None:
+def test_second_call_commits_nothing_and_answers_the_same(bench: Bench) -> None:
     worktree = bench.worktree()
     agent(worktree, "echo two > f")
-    commit_leftovers(bench.judge, request(bench, worktree))
+    made = commit_leftovers(bench.judge, request(bench, worktree))
 
-    assert commit_leftovers(bench.judge, request(bench, worktree)) == CommitOutcome(None)
+    assert commit_leftovers(bench.judge, request(bench, worktree)) == made
+    assert git(worktree.path, "rev-list", "--count", f"{worktree.base}..HEAD") == "1"
 
 
 def test_what_must_not_be_committed_is_left_out_with_the_reason(bench: Bench) -> None:
@@ -280,3 +281,36 @@ def test_file_of_setup_that_became_tracked_is_committed_when_it_changes(bench: B
     outcome = commit_leftovers(bench.judge, request(bench, worktree, baseline=("lock", "other")))
 
     assert git(bench.repo, "diff", "--name-only", f"{outcome.commit}^", str(outcome.commit)) == "lock"
+
+
+def test_a_call_that_died_before_the_index_was_written_is_finished_by_the_next(bench: Bench) -> None:
+    """Before, git called the new file deleted and untracked: the agent's next commit took it out again."""
+    worktree = bench.worktree()
+    index = Path(git(worktree.path, "rev-parse", "--absolute-git-dir"), "index")
+    agent(worktree, "echo two > f; echo n > new; echo s > staged; git add staged")
+    old = index.read_bytes()
+    made = commit_leftovers(bench.judge, request(bench, worktree))
+    index.write_bytes(old)
+    assert git(worktree.path, "status", "--porcelain") != ""
+
+    assert commit_leftovers(bench.judge, request(bench, worktree)) == made
+
+    assert git(worktree.path, "status", "--porcelain") == ""
+    assert git(worktree.path, "rev-list", "--count", f"{worktree.base}..HEAD") == "1"
+
+
+def test_an_old_index_with_a_version_that_is_nowhere_else_stays_as_it_is(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo two > f")
+    made = commit_leftovers(bench.judge, request(bench, worktree))
+    agent(worktree, "echo only > x; git add x; rm x")
+
+    assert commit_leftovers(bench.judge, request(bench, worktree)) == made
+
+    assert git(worktree.path, "show", ":x") == "only"
+
+
+def test_a_head_of_the_agents_own_is_not_taken_for_one_that_was_made(bench: Bench) -> None:
+    worktree = bench.worktree()
+    agent(worktree, "echo two > f; git commit -qam 'Add the tables'")
+    assert commit_leftovers(bench.judge, request(bench, worktree)) == CommitOutcome(None)
