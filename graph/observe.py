@@ -91,7 +91,7 @@ async def close_command(context: Context, session: str | None, marker: str | Non
     if session is None:
         return
     facts = await context.sessions.look(SessionId(session))
-    if facts.liveness in ("live", "unreachable"):
-        await context.sessions.close(SessionId(session), graceful=False)
-    elif facts.liveness == "lost" and marker:
+    if facts.liveness == "lost" and marker:
         await context.sessions.end_strays([marker], [])
+    if facts.liveness in ("live", "unreachable", "lost"):  # a lost one gets its end recorded, and nothing of it stays
+        await context.sessions.close(SessionId(session), graceful=False)

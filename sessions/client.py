@@ -94,6 +94,7 @@ class SessionHosts(Speaking):
                 case "ended":
                     assert seen.record is not None
                     assert seen.record.end is not None
+                    custodian.remove_socket(seen.record)
                     await self._reap_host(session_id)
                     return seen.record.end
                 case "free":

@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -138,11 +138,17 @@ def finish_lost(path: Path, session_id: SessionId) -> SessionEnd:
             )
             records.with_end(folder, end, session_id=session_id)
             crash_point("lost.recorded")
-            if seen is not None and seen.socket and addresses.port_of(seen.socket) is None:
-                Path(seen.socket).unlink(missing_ok=True)
+            remove_socket(seen)
             return end
         finally:
             os.close(lock)
+
+
+def remove_socket(record: SessionRecord | None) -> None:
+    """Remove the socket of a Session that ended: a host that was killed could not."""
+    if record is not None and record.socket and addresses.port_of(record.socket) is None:
+        with suppress(OSError):
+            os.unlink(record.socket)  # noqa: PTH108
 
 
 def _last_words(folder: int) -> str:

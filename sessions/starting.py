@@ -316,6 +316,7 @@ def _refuse(launch: Launch, path: Path, folder: int, host: HostProcess, answer: 
         SessionEnd(cause="host-lost", survivors=survivors, error=reason or "the host did not get ready"),
         session_id=launch.session_id,
     )
+    custodian.remove_socket(seen)
     if has_died and not reason:
         raise HostDiedError(
             "SESSION_NOT_HEALTHY", f"The host of Session {launch.session_id} was killed as it started.", kept=str(path)
