@@ -125,17 +125,15 @@ STORIES: Final = {story.name: story for story in (WHOLE, PLAIN, LOST, UNDONE)}
 
 def told(world: World) -> dict[str, Any]:
     """What two ways to the same end have in common."""
-    data = world.status("plan")
     trees = _trees(world)
     state = world.root / ".git" / "coordinate-agents"
     return {
-        "graph": data["graph"]["state"],
-        "subtasks": {item["id"]: item["state"] for item in data["subtasks"]},
-        "integration": (data["integration"]["state"], trees[data["integration"]["commit"]]),
+        "status": _status(world, trees),
+        "verdicts": _verdicts(world, trees),
         "refs": {name: trees[oid] for name, oid in _refs(world) if "/kept-" not in name},
         "certificates": {item["subtask"]: item for item in _certificates(state, trees)},
         "holds": world.run("graph-verify", "plan", "--json").data["holds"],
-        "worktrees": sorted("/".join(path.parts[-2:]) for path in world.worktrees.glob("*/*/*")),
+        "worktrees": {"/".join(path.parts[-2:]): _worktree(path) for path in world.worktrees.glob("*/*/*")},
         "registered": sorted(path.name for path in (world.root / ".git" / "worktrees").iterdir()),
         "recorded": sorted(path.name for path in (state / "worktrees" / "plan").glob("*.json")),
         "agents": sorted({line[1] for line in world.log_lines() if line[0] == "end"}),
@@ -143,6 +141,42 @@ def told(world: World) -> dict[str, Any]:
         "files": world.files("coordinate-agents/plan/integration"),
         "left": sorted(name for name in _hidden(state) if not DRAFTS.fullmatch(name)),
     }
+
+
+def _status(world: World, trees: dict[str, str]) -> Any:
+    """All of graph-status but times, counts of tries and drivers, and the names of Sessions."""
+    data = world.status("plan")
+    for key in ("generation", "driver"):
+        del data["graph"][key]
+    for item in data["subtasks"]:
+        for key in ("attempt", "startedAt", "endedAt", "elapsedS"):
+            del item[key]
+        item["session"] = item["session"] and item["session"]["state"]
+    for item in (*data["subtasks"], data["integration"]):
+        for check in (item.get("evidence") or item)["checks"]:
+            del check["durationMs"], check["logPath"]
+    # The folder of the worktrees is named after the place, too.
+    text = re.sub(r"/checkout-[0-9a-f]+/", "/checkout/", json.dumps(data).replace(str(world.place), ""))
+    return json.loads(_as_trees(text, trees))
+
+
+def _verdicts(world: World, trees: dict[str, str]) -> list[tuple[str, str]]:
+    """What was accepted, and as which tree: each once, however often somebody died over it."""
+    events = world.run("graph-events", "plan", "--json").data["events"]
+    judged = [event for event in events if event["type"].endswith("Judged") and event["data"]["accepted"]]
+    return sorted((event["subtaskId"] or "integration", trees[event["data"]["commit"]]) for event in judged)
+
+
+def _worktree(path: Path) -> tuple[str, str, bool]:
+    """On which branch, what git says of it, and whether it is locked against the user's prune."""
+    folder = Path(git(path, "rev-parse", "--absolute-git-dir"))
+    return git(path, "symbolic-ref", "HEAD"), git(path, "status", "--porcelain"), (folder / "locked").exists()
+
+
+def _as_trees(text: str, trees: dict[str, str]) -> str:
+    for commit, tree in trees.items():
+        text = text.replace(commit, tree).replace(commit[:12], tree[:12]).replace(commit[:10], tree[:10])
+    return text
 
 
 def attempts(world: World) -> dict[str, int]:
@@ -172,9 +206,7 @@ def _certificates(state: Path, trees: dict[str, str]) -> Iterator[dict[str, Any]
         if "certificate" in path.name or "gitVersion" not in found:
             continue
         text = json.dumps({name: value for name, value in found.items() if name not in ("attempt", "previousEvent")})
-        for commit, tree in trees.items():
-            text = text.replace(commit, tree).replace(commit[:12], tree[:12])
-        statement = json.loads(text)
+        statement = json.loads(_as_trees(text, trees))
         for check in statement["checks"]:
             del check["durationMs"]
         for needed in statement["prerequisites"]:

@@ -229,9 +229,10 @@ class World:
         return {name: git(self.root, "show", f"{revision}:{name}") for name in names}
 
     def assert_nothing_left(self, *graphs: str) -> None:
-        """No process, no held lock, no worktree folder that no graph knows, a repository without damage."""
+        """No process, lock, socket or control group, no worktree that no graph knows, a repository without damage."""
         until(lambda: not self.processes() or None, "every process ends", tell=self.processes)
         assert self.held_locks() == []
+        assert not (left := self.leftovers()), left
         known = {Path(item) for graph in graphs for item in self._places(graph)}
         there = {path for path in self.worktrees.glob("*/*/*") if path.is_dir()}
         assert there <= known, f"nobody knows {there - known}"
@@ -256,6 +257,16 @@ class World:
             if ours or inside:
                 found.append(f"{process.pid} {' '.join(info['cmdline'] or [])[:200]}")
         return found
+
+    def leftovers(self) -> list[str]:
+        """What only a process at its work has: lock files of git, sockets, control groups, records without an end."""
+        git_dir, state = self.root / ".git", self.root / ".git" / "coordinate-agents"
+        found = [path for path in git_dir.rglob("*.lock") if not path.is_relative_to(state)]
+        for path in (state / "sessions").glob("*/record.json"):
+            record = json.loads(path.read_bytes())
+            found += [path] if record["host"] and record["end"] is None else []
+            found += [Path(record[key]) for key in ("socket", "cgroup") if record.get(key)]
+        return sorted(str(path) for path in found if path.exists())
 
     def held_locks(self) -> list[str]:
         """Kernel locks on files below the state folder and the worktrees. Linux only; elsewhere nothing is found."""
