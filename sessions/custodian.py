@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from coordinate_agents.sessions import address as addresses
+from coordinate_agents.sessions import cgroup, process, records, strays
 from coordinate_agents.sessions import folder as folders
-from coordinate_agents.sessions import process, records, strays
 from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.model import ProcessIdentity, SessionEnd, SessionId, SessionRecord
 
@@ -139,6 +139,8 @@ def finish_lost(path: Path, session_id: SessionId) -> SessionEnd:
             records.with_end(folder, end, session_id=session_id)
             crash_point("lost.recorded")
             remove_socket(seen)
+            if seen is not None and seen.cgroup:
+                cgroup.remove(seen.cgroup)
             return end
         finally:
             os.close(lock)
