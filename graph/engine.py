@@ -8,9 +8,9 @@ A driver that must leave (a signal, a deadline) stops planning, cancels what may
 live on in their hosts; checks, which are run again) and lets the rest reach its next event within a bound.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -144,6 +144,11 @@ class Engine:
         finally:
             self._kept_open -= 1
             self._changed.ring()
+
+    def beside(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do this, too, as long as the drive lasts; the drive does not wait for it. Nothing when it is over."""
+        if self._group is not None:
+            self._group.start_soon(work)
 
     def is_at_work(self, subtask: SubtaskId) -> bool:
         """Whether a step of the subtask is being carried out in this drive."""

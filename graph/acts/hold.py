@@ -1,8 +1,10 @@
 """Hold a subtask while a person works in its worktree, and release it. The hold is recorded; it outlives drivers."""
 
 from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, Final
+
+import anyio
 
 from coordinate_agents.graph import machine
 from coordinate_agents.graph.acts.answers import Answers, no_answers
@@ -16,6 +18,9 @@ from coordinate_agents.graph.runs import TaskRun, still_asked
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import SessionId
 
+# A host that is silent is stopped, or on a machine with much to do.
+_ASK_EVERY_S: Final = 1.0
+
 
 async def hold(
     engine: Engine, asked: Mapping[str, Any], *, who: str, answers: Answers = no_answers
@@ -27,8 +32,8 @@ async def hold(
         if run.state == "succeeded":
             raise _succeeded(engine, run)
         if run.is_held:
-            await tell_session(engine.context, run)
-            return {"subtask": subtask, "held": True, "note": f"nothing to do: subtask {subtask} is held already"}
+            told = {"subtask": subtask, "held": True, "note": f"nothing to do: subtask {subtask} is held already"}
+            return await _told(engine, subtask, told)
         is_verifying = run.state == "running" and run.stage == "verify"
         if is_verifying:
             await engine.halt(subtask)
@@ -40,8 +45,7 @@ async def hold(
     if is_verifying:
         engine.start(machine.continue_run(context.run(subtask)))  # waits for the release, then begins anew
     crash_point("hold.recorded")
-    await tell_session(context, context.run(subtask))
-    return told
+    return await _told(engine, subtask, told)
 
 
 async def release(
@@ -52,28 +56,55 @@ async def release(
     run = context.run(subtask)
     told = {"subtask": subtask, "held": False, "note": None}
     if not run.is_held:
-        await tell_session(context, run)
-        return {**told, "note": f"nothing to do: subtask {subtask} is not held"}
+        return await _told(engine, subtask, {**told, "note": f"nothing to do: subtask {subtask} is not held"})
     events: list[Event] = [TaskReleased(subtask, who)]
     if run.state == "running" and run.session_live and run.question:
         # It still asks what it asked before; whoever answers it meanwhile is seen by its watcher.
         events.append(still_asked(run))
     engine.apply_all(events, results=answers(told))
     crash_point("release.recorded")
-    await tell_session(context, context.run(subtask))
-    return told
+    return await _told(engine, subtask, told)
 
 
-async def tell_session(context: Context, run: TaskRun) -> None:
+async def _told(engine: Engine, subtask: SubtaskId, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    if await tell_session(engine, subtask):
+        return answer
+    return {
+        **answer,
+        "note": "its Session does not answer now; a driver, or the same command again, tells it",
+    }
+
+
+async def tell_session(engine: Engine, subtask: SubtaskId) -> bool:
     """Let the deadlines of its Session stand still, or run, as the record says. Repeated: no change.
 
-    A crash between record and host leaves them as they were; whoever asks again, or drives next, makes it good.
+    False: its host is silent, and is asked again as long as this drive lasts. A crash between record and host leaves
+    the deadlines as they were; whoever asks again, or drives next, makes it good.
     """
+    if await _has_heard(engine.context, subtask):
+        return True
+    engine.beside(partial(_tell_until_heard, engine.context, subtask))
+    return False
+
+
+async def _tell_until_heard(context: Context, subtask: SubtaskId) -> None:
+    while True:
+        await anyio.sleep(_ASK_EVERY_S)
+        if await _has_heard(context, subtask):
+            return
+
+
+async def _has_heard(context: Context, subtask: SubtaskId) -> bool:
+    """True, too, where nothing is to be told: no Session lives, or it ended meanwhile."""
+    run = context.run(subtask)
     if not run.session_live or run.session is None:
-        return
-    with suppress(SessionError):  # it ended meanwhile, or does not answer: nothing runs against it then
-        session = SessionId(run.session)
+        return True
+    session = SessionId(run.session)
+    try:
         await (context.sessions.hold(session) if run.is_held else context.sessions.release(session))
+    except SessionError as error:
+        return error.code != "SESSION_NOT_HEALTHY"
+    return True
 
 
 def _succeeded(engine: Engine, run: TaskRun) -> GraphError:

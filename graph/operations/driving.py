@@ -207,8 +207,8 @@ async def _begin(engine: Engine, holds: Holds, *, retry_failed: bool) -> None:
             engine.found_ended(run.id)
         if (run.phase == "held" and not run.is_held) or (facts is not None and facts.attached):
             holds.begin(run.id, announced=False)
-        if facts is not None and facts.liveness == "live":
-            await tell_session(context, run)
+        if facts is not None and facts.liveness in ("live", "unreachable"):
+            await tell_session(engine, run.id)
         match recovery.decide(run, facts):
             case recovery.GoOn(effect=effect):
                 engine.start(effect)

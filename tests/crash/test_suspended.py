@@ -1,11 +1,12 @@
 """A driver that is stopped (SIGSTOP) is named, not replaced; a clock that jumps changes nothing that was recorded."""
 
 import subprocess
+from typing import Any
 
 import psutil
 import pytest
 from crashes import PLAIN
-from world import PROGRAM, RUN_LIMIT_S, World
+from world import PROGRAM, RUN_LIMIT_S, World, until
 
 pytestmark = pytest.mark.story
 
@@ -57,6 +58,27 @@ def test_take_over_ends_a_suspended_driver_and_goes_on_with_its_agents(world: Wo
     assert [line[:2] for line in world.log_lines()] == [["start", "a"], ["end", "a"], ["start", "b"], ["end", "b"]]
     assert world.user_state() == before
     world.assert_nothing_left("plan")
+
+
+def test_a_hold_that_a_suspended_host_cannot_hear_reaches_it_when_it_runs_again(world: World) -> None:
+    """Before, it was told once: a person's work was ended by the deadline of the agent they had stopped."""
+    world.hold("a")
+    driver = world.start("graph-run", world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n"))
+    host = psutil.Process(world.wait_for_start("a")).parent()
+    assert host is not None
+    host.suspend()
+    assert world.run("graph-hold", "plan", "a").code == 0
+    host.resume()
+    until(lambda: _session(world)["held"] or None, "its Session hears of it")
+    assert world.run("graph-release", "plan", "a").code == 0
+    assert not _session(world)["held"]
+    world.release("a")
+    assert driver.wait(60) == 0, world.said()
+    world.assert_nothing_left("plan")
+
+
+def _session(world: World) -> Any:
+    return world.run("session-status", "plan/a", "--json").data["session"]
 
 
 def test_a_clock_that_jumps_back_and_forth_between_drives_changes_no_order_and_no_lease(world: World) -> None:
