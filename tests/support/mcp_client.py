@@ -1,6 +1,7 @@
 """A client that speaks the protocol by hand over the server's real pipes, so that every line of its output is seen.
 
-Nothing of the SDK is used: what the server says is judged by its bytes.
+Nothing of the SDK is used: what the server says is judged by its bytes. Every result of a tool is held against the
+output schema with which the tool is listed, whatever the test is about.
 """
 
 import contextlib
@@ -9,11 +10,15 @@ import queue
 import subprocess
 import threading
 import time
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from world import PROGRAM, World
+
+from coordinate_agents.cli.mcp.tools import DECISIONS, all_tools
 
 ANSWER_LIMIT_S = 60.0
 PREFIX = "coordinate_agents_"
@@ -40,6 +45,7 @@ class McpClient:
         self._came: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self.told: list[dict[str, Any]] = []
         self._next = 0
+        self._called: dict[int, str] = {}
         with self.errors.open("ab") as errors:
             self.process = subprocess.Popen(
                 [*through, PROGRAM.with_name("coordinate-agents-mcp"), *options],
@@ -81,12 +87,18 @@ class McpClient:
 
     def begin(self, tool: str, **arguments: Any) -> int:
         """Send the call and do not wait; its id."""
-        return self.send("tools/call", {"name": PREFIX + tool, "arguments": arguments})
+        request = self.send("tools/call", {"name": PREFIX + tool, "arguments": arguments})
+        self._called[request] = PREFIX + tool
+        return request
 
     def result(self, request: int) -> dict[str, Any]:
         answer = self.wait(request)
         assert "result" in answer, answer
         found: dict[str, Any] = answer["result"]
+        tool = self._called.pop(request, None)
+        if tool is not None:
+            _output_schemas()[tool].validate(found["structuredContent"])
+            assert json.loads(found["content"][0]["text"]) == found["structuredContent"]
         return found
 
     def send(self, method: str, params: dict[str, Any] | None = None) -> int:
@@ -138,3 +150,8 @@ class McpClient:
             with contextlib.suppress(ValueError):  # a test that looks at `lines` finds it
                 self._came.put(json.loads(line))
         self._came.put(None)
+
+
+@cache
+def _output_schemas() -> dict[str, Draft202012Validator]:
+    return {tool.name: Draft202012Validator(tool.output_schema) for tool in all_tools(DECISIONS)}

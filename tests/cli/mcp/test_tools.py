@@ -1,8 +1,11 @@
 """The tools as they are made from the verb table: names, arguments, hints, groups. Pure."""
 
 import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from coordinate_agents.cli.mcp.arguments import read
 from coordinate_agents.cli.mcp.tools import DECISIONS, Tool, all_tools, decisions, tools
+from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.operations.table import VERBS
 
 SIX = tuple(f"coordinate_agents_session_{name}" for name in ("open", "status", "inspect", "write", "read", "close"))
@@ -56,6 +59,11 @@ def test_a_tool_says_what_it_takes_and_what_it_does(tool: Tool) -> None:
     assert not (tool.hints["readOnlyHint"] and tool.hints["destructiveHint"])
     if tool.verb.access == "write":
         assert not tool.hints["readOnlyHint"]
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator.check_schema(tool.output_schema)
+    with pytest.raises(GraphError, match=f"noSuch is not an argument of {tool.name}") as caught:
+        read(tool, {"noSuch": 1}, root="/", allowed=DECISIONS)
+    assert caught.value.code == "INVALID_USAGE"
 
 
 def test_options_that_decide_are_not_offered_unless_they_are_allowed() -> None:
