@@ -58,7 +58,18 @@ gemini extensions install /path/of/this/checkout/packages/coordinate-agents
 ```
 
 Codex gets the skill alone: it starts the servers of a plugin in the plugin's folder, so the server is registered for a repository as above.
-For everybody who works on a repository, commit `packages/coordinate-agents/.mcp.json` at its root. `server.json` describes the server to registries.
+For everybody who works on a repository, commit `packages/coordinate-agents/.mcp.json` at its root.
+
+### In the registry of servers
+
+`server.json` describes the server there, in the schema of 2025-12-11; a test holds it against that. The name in it,
+`io.github.coordinate-agents/coordinate-agents`, stands for whoever publishes: the registry takes a name below `io.github.OWNER/` only from that
+GitHub user or an owner of that organisation, and one such as `org.example/coordinate-agents` from who proves the domain. To publish under your own:
+
+1. Change `SERVER_NAME` in `packages/generate.py`, run `python packages/generate.py`, and write the same name behind `mcp-name:` at the end of
+   `README.md`: the registry looks for it in the description of the package that the index has, so it must be there before the release.
+2. If the package has another name in the index, change `name` in `pyproject.toml`; `identifier` follows it. The version is that of `pyproject.toml`.
+3. Release the package to PyPI, then `mcp-publisher validate`, `mcp-publisher login github` (or `dns`, `http` for a domain) and `mcp-publisher publish`.
 
 ## How a tool answers
 

@@ -72,6 +72,6 @@ def test_versions_and_programs_are_those_of_the_distribution() -> None:
     (package,) = server["packages"]
     plugin = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
     assert server["version"] == package["version"] == plugin["version"]
-    assert server["name"] in (ROOT / "README.md").read_text(), "the index proves by it whose package it is"
+    assert f"<!-- mcp-name: {server['name']} -->" in (ROOT / "README.md").read_text(), "it proves whose package it is"
     command = json.loads((PLUGIN / ".mcp.json").read_text())["mcpServers"]["coordinate-agents"]["command"]
     assert Path(sys.executable).with_name(command).is_file()
