@@ -10,22 +10,22 @@ import selectors
 import signal
 import time
 
-from coordinate_agents.sessions import cgroup as cgroups
-from coordinate_agents.sessions import process
 from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.drivers.base import Child
 from coordinate_agents.sessions.host import inputs
-from coordinate_agents.sessions.host.ending import Ending, interrupt_group
+from coordinate_agents.sessions.host.ending import interrupt_group
 from coordinate_agents.sessions.host.intake import Intake
 from coordinate_agents.sessions.host.limits import Limits
 from coordinate_agents.sessions.host.output import Output
 from coordinate_agents.sessions.host.records import Record
 from coordinate_agents.sessions.host.requests import Requests
 from coordinate_agents.sessions.host.server import Client, Message, Server
+from coordinate_agents.sessions.host.tree import Tree
 from coordinate_agents.sessions.host.turnclock import TurnClock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # costs a host more than it needs
+    from coordinate_agents.sessions import process
     from coordinate_agents.sessions.host.speaking import Speaker
 
 # After the tree is gone its last output is already in the kernel; this bounds a terminal that a survivor floods.
@@ -54,19 +54,13 @@ class Custody:
         self.record = record
         self._output = output
         self._log_path = log_path
-        self._cgroup = ""
         self.selector = selectors.DefaultSelector()
         self._server: Server | None = None
         self._child: Child | None = None
         self._intake: Intake | None = None
         self._stdin = memoryview(b"")
-        self._status: int | None = None
-        self._cause = "exit"
-        self._why = ""  # the child was ended for a fault of its own
-        self._ending: Ending | None = None
-        self._next_step = 0.0
-        self._started = self._exited = time.monotonic()
-        self._clock = TurnClock(limits, self._started)
+        self._tree = Tree()
+        self._clock = TurnClock(limits, time.monotonic())
         self._turn_total = 0  # bytes printed before the turn
         self._printed_at = 0.0
         self._output_open = False
@@ -85,10 +79,9 @@ class Custody:
     def take(self, child: Child, stdin: bytes | None) -> None:
         """Own the child from now on."""
         self._child, self._intake = child, Intake(child, self._output)
-        self._started = self._exited = time.monotonic()
-        self._clock.begin(self._started)
+        self._tree.take(child.pid, str(self.record.get("cgroup") or ""))
+        self._clock.begin(time.monotonic())
         self.record.child_started(child.pid)
-        self._cgroup = str(self.record.get("cgroup") or "")
         self._watch_output()
         if self._speaker is not None:
             self._speaker.take(child, self)
@@ -101,7 +94,7 @@ class Custody:
             self.selector.register(child.stdin, selectors.EVENT_WRITE, self._feed)
 
     def run(self) -> None:
-        while not self._is_over():
+        while not self._tree.is_over(self._clock.limits.close_bound_s):
             pause = max(0.0, self._next_time() - time.monotonic())
             for key, events in self.selector.select(min(pause, 3600.0)):
                 key.data(events)
@@ -109,40 +102,6 @@ class Custody:
         self._finish()
 
     # --- the child's end
-
-    def _is_over(self) -> bool:
-        """Reap, and say whether nothing of the tree is left or the bound for ending it has passed."""
-        has_children = self._reap()
-        if self._status is not None and self._ending is None and has_children:
-            self._end_tree(self._clock.limits.close_bound_s, graceful=True, interrupt=False)
-        if not has_children:
-            return True
-        return self._ending is not None and time.monotonic() >= self._ending.deadline
-
-    def _reap(self) -> bool:
-        """Collect every ended child, also adopted ones; False when there is no child at all."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return False
-            if pid == 0:
-                return True
-            self._next_step = 0.0
-            if self._child is not None and pid == self._child.pid and self._status is None:
-                self._status = status
-                self._exited = time.monotonic()
-                if self._ending is not None:
-                    self._ending.child_ended(self._exited)
-
-    def _end_tree(self, bound_s: float, *, graceful: bool, interrupt: bool) -> None:
-        now = time.monotonic()
-        if self._ending is not None:
-            self._ending.hurry(now, bound_s, graceful=graceful)
-        else:
-            ask = self._interrupt if interrupt and self._child is not None else None
-            self._ending = Ending(now, bound_s, graceful=graceful, interrupt=ask, cgroup=self._cgroup)
-        self._next_step = 0.0
 
     def _interrupt(self, children: "list[process.Stat]") -> None:
         """The driver's own way to ask the child to stop."""
@@ -153,10 +112,10 @@ class Custody:
 
     def _stop(self, cause: str, bound_s: float, *, graceful: bool) -> None:
         """End a tree whose child may still live; the first cause stays."""
-        if self._ending is None and self._status is None:
-            self._cause = cause
+        if self._tree.is_running:
+            self._tree.cause = cause
             self.record.changed(state="closing")
-        self._end_tree(bound_s, graceful=graceful, interrupt=self._status is None)
+        self._tree.end(bound_s, graceful=graceful, interrupt=self._interrupt if self._child is not None else None)
 
     # --- time
 
@@ -164,19 +123,15 @@ class Custody:
         times = [*self._timers.values(), self._requests.next_time()]
         if self._speaker is not None:
             times.append(self._speaker.next_time())
-        if self._ending is not None:
-            times += [self._next_step, self._ending.deadline]
-        elif self._status is None:
-            times.append(self._clock.next_time())
+        times.append(self._clock.next_time() if self._tree.is_running else self._tree.next_time())
         return min(times)
 
     def _on_time(self, now: float) -> None:
-        if self._ending is not None:
-            if now >= self._next_step and self._reap():
-                self._next_step = self._ending.step(now)
-        elif self._status is None:
+        if self._tree.is_running:
             self._note_pause(now)
             self._on_deadline(self._clock.due(now))
+        else:
+            self._tree.on_time(now)
         if now >= self._timers["socket"]:
             self._timers["socket"] = now + _SOCKET_CHECK_S
             if self._server is not None:
@@ -189,7 +144,7 @@ class Custody:
         self._requests.on_time(now)
         if self._speaker is not None:
             self._speaker.on_time(now)
-        if self._requests.asking.look(now) and self._ending is None:
+        if self._requests.asking.look(now) and not self._tree.is_ending:
             self._set_question(now)
         if now >= self._timers["settle"]:
             self._timers["settle"] = float("inf")
@@ -342,7 +297,7 @@ class Custody:
 
         `recorded` goes into the record with it. Asked twice it is the same; None: the child ended, or is being ended.
         """
-        if self._ending is not None or self._status is not None:
+        if not self._tree.is_running:
             return None
         self._turn_total = self._output.total
         self._clock.set_turn(fields, time.monotonic())
@@ -359,7 +314,7 @@ class Custody:
     def ask(self, question: "dict[str, object] | None") -> None:
         """The child asks this now, or nothing."""
         self._requests.asking.question = question
-        if self._ending is None:
+        if not self._tree.is_ending:
             self._set_question(time.monotonic())
 
     def tell(self, message: Message) -> None:
@@ -371,8 +326,8 @@ class Custody:
 
     def give_up(self, cause: str, why: str) -> None:
         """End the child for a fault of its own."""
-        if self._ending is None and self._status is None:
-            self._why = why
+        if self._tree.is_running:
+            self._tree.why = why
         self._stop(cause, self._clock.limits.close_bound_s, graceful=True)
 
     def _watch_signals(self) -> None:
@@ -395,26 +350,17 @@ class Custody:
     def _finish(self) -> None:
         crash_point("host.over")
         self._drain()
-        code = os.waitstatus_to_exitcode(self._status) if self._status is not None else None
         if self._speaker is not None:
-            self._speaker.ended(_ended_words(code))
+            self._speaker.ended(_ended_words(self._tree.code))
         self._output.finish()
         crash_point("host.drained")
         self._requests.ended()
-        survivors = process.descendants(os.getpid(), process.every()) if self._reap() else []
-        late = None if self._status is not None else "the child did not end within the close bound"
         end: dict[str, object] = {
-            "cause": self._cause,
-            "exit_code": code if code is not None and code >= 0 else None,
-            "signal": -code if code is not None and code < 0 else None,
+            **self._tree.final(),
             "tail": self._output.tail(),
             "log_path": self._log_path,
-            "duration_ms": round((self._exited - self._started) * 1000) if self._status is not None else self._age_ms(),
             "output_bytes": self._output.total,
-            "survivors": [str(one) for one in survivors],
-            "error": self._why or late,
         }
-        cgroups.remove(self._cgroup)
         self.record.finish("exited", end)
         crash_point("host.final")
         if self._server is not None:
@@ -422,9 +368,6 @@ class Custody:
             crash_point("host.hidden")
             self._server.broadcast({"event": "ended", "end": end})
             self._server.close(1.0)
-
-    def _age_ms(self) -> int:
-        return round((time.monotonic() - self._started) * 1000)
 
     def _drain(self) -> None:
         """Read to the end of the output. The kernel may still be moving the last bytes through the terminal."""
