@@ -107,3 +107,8 @@ def test_broken_utf_16_names_the_byte() -> None:
     assert problems(b"\xff\xfea\x00\x00\xd8b\x00") == [
         "g.yaml:1:1: byte 4 is not valid UTF-16 (illegal UTF-16 surrogate); save the file as UTF-8"
     ]
+
+
+def test_nul_in_a_prompt_is_refused_with_its_place() -> None:  # SE-13
+    report = problems('subtasks: [{id: a, spec: "x\\0y"}]\n')
+    assert report == ["g.yaml:1:26: the text contains a NUL character; remove it"]
