@@ -14,7 +14,7 @@ import anyio
 
 from coordinate_agents.sessions.client import SessionHosts
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import SessionEnd, SessionId, SessionRecord, TurnFacts, WriteResult
+from coordinate_agents.sessions.model import AgentTurn, SessionEnd, SessionId, SessionRecord, TurnFacts, WriteResult
 from coordinate_agents.sessions.turns.coordinator import TurnCoordinator
 from coordinate_agents.sessions.turns.folder_records import FolderRecords
 from coordinate_agents.sessions.turns.model import (
@@ -240,7 +240,16 @@ class _Seen:
             if turn.state == "failed":
                 report(TurnFailed(TurnId(turn.id), turn.code or "SESSION_NOT_HEALTHY", turn.error))
             else:
-                report(TurnCompleted(TurnId(turn.id), "cancelled" if turn.was_cancelled else turn.stop_reason))
+                report(TurnCompleted(TurnId(turn.id), _stop_reason(turn)))
+
+
+def _stop_reason(turn: AgentTurn) -> str:
+    """Whoever asked it to stop decided what its end is called. Some agents end a turn as cancelled after a "no" to what
+    they asked: nobody stopped that one, and what it left decides.
+    """
+    if turn.was_cancelled:
+        return "cancelled"
+    return "cancelled by itself" if turn.stop_reason == "cancelled" else turn.stop_reason
 
 
 def _permission(record: SessionRecord, turn: TurnId) -> Permission | None:
