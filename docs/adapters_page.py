@@ -16,7 +16,7 @@ _SEEN: Final = {
     "codex": "codex-cli 0.171",
     "claude": "Claude Code 2.1",
     "opencode": "opencode 1.18, one shot only",
-    "gemini": "gemini 0.61, one shot: a turn in a folder that it trusts, and its end without a login",
+    "gemini": "gemini 0.61, one shot, in a folder that it trusts",
     "aider": "aider 0.86; it runs no shell commands",
     "acp": "see below",
 }
@@ -26,15 +26,27 @@ _SEEN_SPEAKING: Final = {
     "codex": "codex-acp 0.16",
     "claude": "claude-agent-acp 0.49",
     "opencode": "opencode 1.18",
-    "gemini": "not run",
+    "gemini": "gemini 0.61",
     "acp": "fixture agents, in the tests; one of them is made with the protocol's own SDK",
 }
-# By itself, and with an option among its args.
+# By itself, with an option among its args, as a program that stays, over the Agent Client Protocol.
 _USED: Final = {
-    "codex": ("the sum of tokens", "`--json`: tokens in, cached, out"),
-    "claude": ("nothing", "`--output-format json`: tokens in, cached, out, cost"),
-    "opencode": ("tokens in, cached, out, cost", ""),
-    "aider": ("tokens in, cached, out, cost", ""),
+    "codex": ("the sum of tokens", "`--json`: tokens in, cached, out", "nothing", "nothing of a turn"),
+    "claude": (
+        "nothing",
+        "`--output-format json`: tokens in, cached, out, cost",
+        "nothing",
+        "tokens in, cached, out, cost",
+    ),
+    "opencode": ("tokens in, cached, out, cost", "", "", "cost; the tokens are those of its last step, and left out"),
+    "gemini": (
+        "nothing",
+        "`--output-format json` or `stream-json`: tokens in, cached, out",
+        "",
+        "tokens in, out",
+    ),
+    "aider": ("tokens in, cached, out, cost", "", "tokens in, cached, out, cost", ""),
+    "acp": ("", "", "", "cost"),
 }
 
 
@@ -94,14 +106,15 @@ def lines() -> Iterator[str]:
             _names(rule.code for rule in adapter.limits),
         )
     yield from ("", "## What a turn took", "")
-    yield "What an agent prints about it is recorded with the turn, added up over all attempts, and shown by `graph-status --json`"
-    yield "(`usage`), `graph-inspect` and `graph-report`. It is what the agent says, unverified, and only of one-shot turns. By itself"
-    yield "codex prints only the sum, and claude nothing: give the agent `args` with the option to have all of it."
+    yield "What an agent says about it is recorded with the turn, added up over all attempts, and shown by `graph-status --json`"
+    yield "(`usage`), `graph-inspect` and `graph-report`. It is what the agent says, unverified; what it does not say is left out. By"
+    yield "itself codex prints only the sum, claude and gemini nothing: give the agent `args` with the option to have all of it. What an"
+    yield "agent writes into files of its own is not read."
     yield ""
-    yield "| adapter | by itself | with |"
-    yield "|---|---|---|"
+    yield "| adapter | one shot, by itself | one shot, with | as a program that stays | over the Agent Client Protocol |"
+    yield "|---|---|---|---|---|"
     for adapter in ADAPTERS.values():
-        yield _row(f"`{adapter.name}`", *_USED.get(adapter.name, ("nothing", "")))
+        yield _row(f"`{adapter.name}`", *_USED.get(adapter.name, ("nothing", "", "nothing", "cost")))
     yield from (
         "",
         "Patterns are matched on the end of the output, whatever its spacing. They are triggers to look, never proof.",

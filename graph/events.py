@@ -11,7 +11,7 @@ from coordinate_agents.graph.codec import from_plain, to_plain
 from coordinate_agents.graph.evidence import CheckOutcome, Waiver
 from coordinate_agents.graph.model import CommitId, SubtaskId
 from coordinate_agents.graph.states import Phase
-from coordinate_agents.sessions.agent import Usage
+from coordinate_agents.sessions.model import Usage
 from coordinate_agents.worktrees.model import Head, Worktree
 from coordinate_agents.worktrees.values import value_class
 

@@ -638,8 +638,13 @@ class Agents(Protocol):
         has_failed: bool,
         now: float,
         known: str | None = None,
+        turn: str = "",
+        since: int | None = None,
     ) -> TurnReading:
-        """What the output of a turn that ended says; `tail` is its end, `known` the conversation that it took up."""
+        """What the output of a turn that ended says; `tail` is its end, `known` the conversation that it took up.
+
+        `turn` is its name in the Session; `since` the cursor at which its output began, None where that is not known.
+        """
         ...
 
     def session_around(self) -> SessionId | None:

@@ -216,7 +216,9 @@ async def await_turn(context: Context, subtask: SubtaskId) -> Event:
     has_failed = cause not in TURN_OVER and (cause != "exit" or end.exit_code != 0)
     if not has_failed:
         await watch.take_slot()
-    reading = await context.call(_reading, context, run, agent, end.tail, has_failed=has_failed)
+    since = None if run.is_reused else 0
+    reading = await context.call(_reading, context, run, agent, end.tail, has_failed=has_failed, since=since)
+    reading = await _believed(context, run, reading)
     return TurnEnded(
         subtask,
         run.session,
@@ -244,7 +246,8 @@ async def _stays(
     assert run.session is not None and watch.cause is not None
     await watch.take_slot()
     has_failed = watch.cause in (REFUSED, FAILED)
-    reading = await context.call(_reading, context, run, agent, facts.tail, has_failed=has_failed)
+    reading = await context.call(_reading, context, run, agent, facts.tail, has_failed=has_failed, since=facts.since)
+    reading = await _believed(context, run, reading)
     return TurnEnded(
         run.id,
         run.session,
@@ -283,7 +286,13 @@ def _known_agent(context: Context, run: TaskRun) -> ResolvedAgent | None:
 
 
 def _reading(
-    context: Context, run: TaskRun, agent: ResolvedAgent | None, tail: str, *, has_failed: bool
+    context: Context,
+    run: TaskRun,
+    agent: ResolvedAgent | None,
+    tail: str,
+    *,
+    has_failed: bool,
+    since: int | None = None,
 ) -> TurnReading:
     if agent is None or run.session is None:
         return TurnReading()
@@ -295,7 +304,18 @@ def _reading(
         tail=tail,
         has_failed=has_failed,
         now=context.clock.now(),
+        turn=turn_id(run.turn),
+        since=since,
     )
+
+
+async def _believed(context: Context, run: TaskRun, reading: TurnReading) -> TurnReading:
+    """Of a refusal that is only supposed: not where the turn left something, be it uncommitted."""
+    if reading.is_certain or reading.code is None:
+        return reading
+    seen = await context.call(context.worktrees.examine, examine_request(context, run))
+    has_left = seen.dirty_count > 0 or seen.head not in (None, run.head or run.base)
+    return replace(reading, code=None, line="", retry_at=None) if has_left else reading
 
 
 async def explain_exit(context: Context, subtask: SubtaskId) -> Event:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TypeVar
 
-from coordinate_agents.sessions.agent import Usage
+from coordinate_agents.sessions.model import Usage
 from coordinate_agents.worktrees.values import value_class
 
 Number = TypeVar("Number", int, float)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from coordinate_agents.sessions.model import Delivery, Driver, Mode, SessionId
+from coordinate_agents.sessions.model import Delivery, Driver, Mode, SessionId, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,28 +95,13 @@ class TurnRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """What an agent says that it used. None: it does not say. `cached_tokens` are a part of `input_tokens`.
-
-    `total_tokens` is of an agent that gives only the sum. `is_of_conversation`: everything since its conversation
-    began, earlier turns included.
-    """
-
-    input_tokens: int | None = None
-    cached_tokens: int | None = None
-    output_tokens: int | None = None
-    total_tokens: int | None = None
-    cost_usd: float | None = None
-    is_of_conversation: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class TurnReading:
     """What the output of a turn that ended says, by the adapter's patterns.
 
     `external_session`: the agent's own conversation, to be taken up by a next turn. `code`: why a turn that failed
     did: RATE_LIMITED, QUOTA_EXHAUSTED, AUTH_REQUIRED, or None; `line` is what was printed, and `retry_at` the time (in
-    seconds since the epoch) at which the service takes more, where it said so. `usage`: of this turn.
+    seconds since the epoch) at which the service takes more, where it said so. Not `is_certain`: the turn ended well
+    and said hardly more than that; it is believed only where the turn left nothing. `usage`: of this turn.
     """
 
     external_session: str | None = None
@@ -124,6 +109,7 @@ class TurnReading:
     line: str = ""
     retry_at: float | None = None
     usage: Usage | None = None
+    is_certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,13 @@ class Conversations:
 
     async def _turn(self, session_id: SessionId, **fields: Any) -> TurnFacts:
         answer = await self._input(session_id, "turn", turn=fields)
-        return TurnFacts(str(answer["tail"]), str(answer["log_path"]), int(answer["duration_ms"]))
+        since = answer.get("since")
+        return TurnFacts(
+            str(answer["tail"]),
+            str(answer["log_path"]),
+            int(answer["duration_ms"]),
+            since if isinstance(since, int) else None,  # a host of an earlier version says nothing
+        )
 
     @asynccontextmanager
     async def attach(

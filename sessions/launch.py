@@ -30,7 +30,8 @@ from coordinate_agents.sessions.environment import agent_environment
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.exchange import read_spool
 from coordinate_agents.sessions.executable import problem_of, resolve
-from coordinate_agents.sessions.model import InputRules, Launch, Mode, SessionId, SessionRecord
+from coordinate_agents.sessions.model import InputRules, Launch, Mode, SessionId, SessionRecord, Usage
+from coordinate_agents.sessions.plain import plain
 from coordinate_agents.sessions.prompt import check_templates, deliver, write_prompt_file
 from coordinate_agents.sessions.questions import (
     external_session,
@@ -39,8 +40,9 @@ from coordinate_agents.sessions.questions import (
     is_idle,
     question_text,
 )
+from coordinate_agents.sessions.reading import MAX_BYTES
 from coordinate_agents.sessions.settings import adapter_of, arguments_of, check_delivery, labels_of, settings_digest
-from coordinate_agents.sessions.turn_files import PROMPT_NAME, SUBMIT_NAME, TurnFiles
+from coordinate_agents.sessions.turn_files import OUTPUT_BYTES, PROMPT_NAME, SUBMIT_NAME, TurnFiles
 from coordinate_agents.sessions.usage import find_usage
 
 # Output of a check that is kept; the rest is counted and marked as cut.
@@ -184,20 +186,24 @@ class Agents(TurnFiles):
         has_failed: bool,
         now: float,
         known: str | None = None,
+        turn: str = "",
+        since: int | None = None,
     ) -> TurnReading:
-        """What the output of a turn that ended says; `tail` is its end. Reads the beginning of the output file.
+        """What the output of a turn that ended says; `tail` is its end. Reads the output file.
 
-        `known` is the conversation that the turn took up, if it did. A turn that did not fail was refused only where
-        the program's own last words say so, on its screen if it has one, and nothing was submitted.
+        `known` is the conversation that the turn took up, if it did; `turn` its name in the Session, and `since` the
+        cursor at which its output began, of a process that has several (None: not known). A turn that did not fail was
+        refused only where the program's own last words say so, on its screen if it has one, and nothing was submitted.
         """
         adapter = ADAPTERS[agent.adapter]
-        external = (known or conversation_id(marker)) if adapter.chooses_session else None
         if agent.driver == "acp":
-            found = spoken.reading_of(self._sessions_root / session_id)
-            if found.code is not None:
-                return found
-            external = found.external_session
-        elif external is None and adapter.session_pattern:
+            path = self._sessions_root / session_id
+            found = spoken.reading_of(path, adapter, turn, tail, has_failed=has_failed, now=now)
+            # Who submitted got through; a code that was found in its last words is not believed then.
+            has_got_through = found.code is not None and not has_failed and self.has_submitted(session_id)
+            return replace(found, code=None, line="", retry_at=None) if has_got_through else found
+        external = (known or conversation_id(marker)) if adapter.chooses_session else None
+        if external is None and adapter.session_pattern:
             external = external_session(self._beginning(session_id) + tail, adapter.session_pattern)
         if has_failed:
             limit = find_limit(tail, adapter.limits, now=now)
@@ -206,12 +212,39 @@ class Agents(TurnFiles):
         else:
             words = self._last_words(agent, session_id, tail)
             limit = find_closing_limit(words, adapter.limits, now=now, has_composer=agent.mode == "interactive")
-        usage = (
-            find_usage(self._output(session_id), adapter.usage) if adapter.usage and agent.mode == "oneshot" else None
-        )
+        usage = self._usage(agent, session_id, since) if adapter.usage else None
         if limit is None:
             return TurnReading(external, usage=usage)
         return TurnReading(external, limit.code, limit.line, limit.retry_at, usage)
+
+    def _usage(self, agent: ResolvedAgent, session_id: SessionId, since: int | None) -> Usage | None:
+        """What the program printed of it: in all of its output, or in that of its last turn."""
+        rules = ADAPTERS[agent.adapter].usage
+        if agent.mode == "oneshot":
+            return find_usage(self._output(session_id), rules)
+        if since is None or not _interactive(agent).prints_usage:
+            return None
+        output = self._printed_since(session_id, since)
+        return None if output is None else find_usage(plain(output), rules)
+
+    def _printed_since(self, session_id: SessionId, cursor: int) -> str | None:
+        """Everything from the cursor on, raw; None where it is too long, or a part of it is not kept any more."""
+        parts: list[str] = []
+        end = cursor + OUTPUT_BYTES
+        while cursor < end:
+            try:
+                read = read_spool(
+                    self._sessions_root / session_id, cursor=cursor, max_bytes=MAX_BYTES, max_lines=None, form="raw"
+                )
+            except SessionError:
+                return None
+            if read.dropped_bytes:
+                return None
+            if read.next_cursor == cursor:
+                return "".join(parts)
+            parts.append(read.text("raw"))
+            cursor = read.next_cursor
+        return None
 
     def says_idle(self, agent: ResolvedAgent) -> bool:
         """Whether patterns tell when an interactive agent's turn is over."""

@@ -182,11 +182,28 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What an agent says that it used. None: it does not say. `cached_tokens` are a part of `input_tokens`.
+
+    `total_tokens` is of an agent that gives only the sum. `is_of_conversation`: everything since its conversation
+    began, earlier turns included.
+    """
+
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    cost_usd: float | None = None
+    is_of_conversation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AgentTurn:
     """The present or last turn of a Session whose driver is acp, as its host saw it. An end proves nothing.
 
     `stop_reason` is the agent's word; `was_cancelled`: it was asked to stop before, whatever it says. `tail` is the end
-    of what was printed in it, at most 8 KiB. `doing` is the title of the last tool that it called in it.
+    of what was printed in it, at most 8 KiB. `doing` is the title of the last tool that it called in it, `usage` what
+    it told with its end.
     """
 
     id: str
@@ -198,6 +215,7 @@ class AgentTurn:
     tail: str = ""
     duration_ms: int = 0
     doing: str = ""
+    usage: Usage | None = None
 
     @property
     def is_over(self) -> bool:
@@ -309,11 +327,15 @@ class TurnLimits:
 
 @dataclass(frozen=True, slots=True)
 class TurnFacts:
-    """What a living child did in the turn that is over: the end of its output, and how long the turn took."""
+    """What a living child did in the turn that is over: the end of its output, and how long the turn took.
+
+    `since` is the cursor at which its output began; None: not known.
+    """
 
     tail: str = ""
     log_path: str | None = None
     duration_ms: int = 0
+    since: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ _QUESTION_CHARACTERS: Final = 600
 # stays its composer stands below it, and what it prints when it is closed.
 _CLOSING_LINES: Final = 6
 _LINES_WITH_COMPOSER: Final = 14
+# A refusal that is all that a turn says is a sentence or two.
+_ONLY_CHARACTERS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,18 @@ def find_closing_limit(
             if rule.said and re.match(rule.said, line):
                 return Limit(rule.code, line[:300], _retry_time("\n".join(lines[at:]), now))
     return None
+
+
+def find_only_limit(text: str, rules: Sequence[LimitRule], *, now: float) -> Limit | None:
+    """As `find_limit`, of what an agent said that speaks the protocol: a turn that called no tool and said little else.
+
+    Some end such a turn as if nothing were wrong. An agent that did its work says more, or used a tool for it.
+    """
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("[turn ")]
+    words = "\n".join(lines)
+    if len(words) > _ONLY_CHARACTERS or any(line.startswith("[tool] ") for line in lines):
+        return None
+    return find_limit(words, rules, now=now)
 
 
 def external_session(text: str, pattern: str) -> str | None:

@@ -19,6 +19,7 @@ from coordinate_agents.sessions.model import (
     SessionEnd,
     SessionId,
     SessionRecord,
+    Usage,
 )
 
 VERSION = 1
@@ -94,9 +95,13 @@ def parse(raw: dict[str, Any]) -> SessionRecord:
         rows=raw.get("rows", 40),
         cgroup=raw.get("cgroup", ""),
         conversation=Conversation(**raw["conversation"]) if raw.get("conversation") else None,
-        turn=AgentTurn(**raw["turn"]) if raw.get("turn") else None,
-        turns=tuple(AgentTurn(**each) for each in raw.get("turns", ())),
+        turn=_turn_of(raw["turn"]) if raw.get("turn") else None,
+        turns=tuple(_turn_of(each) for each in raw.get("turns", ())),
     )
+
+
+def _turn_of(raw: dict[str, Any]) -> AgentTurn:
+    return AgentTurn(**{**raw, "usage": Usage(**raw["usage"]) if raw.get("usage") else None})
 
 
 def question_of(raw: dict[str, Any] | None) -> Question | None:

@@ -2,15 +2,18 @@
 its turn came to. `launch` joins it to the other drivers. Nothing is started here.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from coordinate_agents.sessions import custodian
+from coordinate_agents.sessions.adapters import ADAPTERS
 from coordinate_agents.sessions.adapters.base import Adapter
 from coordinate_agents.sessions.agent import AgentSettings, ResolvedAgent, ResolvedExecutable, TurnReading, TurnRequest
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.model import AcpRules, Driver
+from coordinate_agents.sessions.model import AcpRules, AgentTurn, Driver, Usage
 from coordinate_agents.sessions.prompt import check_templates
+from coordinate_agents.sessions.questions import Limit, find_closing_limit, find_limit, find_only_limit
 
 # A person decides, where nothing else is configured.
 DEFAULT_POLICY: Final = "ask"
@@ -94,14 +97,41 @@ def permission_timeout_s(input_timeout_s: float) -> float:
     return input_timeout_s + _DRIVER_FIRST_S
 
 
-def reading_of(path: Path) -> TurnReading:
-    """What the host of this Session folder recorded of the agent's own session."""
+def reading_of(path: Path, adapter: Adapter, turn: str, tail: str, *, has_failed: bool, now: float) -> TurnReading:
+    """What the host of this Session folder recorded of the agent's own session and of this turn, of which `tail` is the
+    end. Without the name of a turn it is the last one.
+    """
     record = custodian.see(path).record
     if record is None or record.conversation is None:
         return TurnReading()
-    conversation, turn = record.conversation, record.turn
-    is_refused = "AUTH_REQUIRED" in (conversation.code, turn.code if turn is not None else "")
-    line = (turn.error if turn is not None else "") or conversation.error
-    return TurnReading(
-        conversation.external_session or None, "AUTH_REQUIRED" if is_refused else None, line[:300] if is_refused else ""
-    )
+    conversation = record.conversation
+    found = (record.turn_named(turn) if turn else None) or record.turn or AgentTurn("", "failed")
+    known = TurnReading(conversation.external_session or None, usage=_usage(found, adapter))
+    error = found.error or conversation.error
+    if "AUTH_REQUIRED" in (conversation.code, found.code):
+        return replace(known, code="AUTH_REQUIRED", line=error[:300])
+    limit, is_certain = _limit(adapter, error, tail, has_failed=has_failed, now=now)
+    if limit is None:
+        return known
+    return replace(known, code=limit.code, line=limit.line, retry_at=limit.retry_at, is_certain=is_certain)
+
+
+def _limit(adapter: Adapter, error: str, tail: str, *, has_failed: bool, now: float) -> tuple[Limit | None, bool]:
+    """Why its service refused, and whether that is certain. Tools print such words, too: of a turn that failed only its
+    error counts and what the program wrote beside the conversation.
+    """
+    rules = adapter.limits or ADAPTERS["acp"].limits
+    if has_failed:
+        beside = [line for line in tail.splitlines() if line.startswith("[stderr] ")]
+        words = "\n".join((*beside, error))
+        return find_limit(words, rules, now=now) or find_only_limit(tail, rules, now=now), True
+    said = find_closing_limit(tail, rules, now=now)
+    return (said, True) if said is not None else (find_only_limit(tail, rules, now=now), False)
+
+
+def _usage(turn: AgentTurn, adapter: Adapter) -> Usage | None:
+    """Of the tokens only where they are known to be of this turn; money is."""
+    usage = turn.usage
+    if usage is None or (adapter.acp is not None and adapter.acp.tells_tokens):
+        return usage
+    return None if usage.cost_usd is None else Usage(cost_usd=usage.cost_usd)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from coordinate_agents.sessions.adapters.base import UsageField, UsageRule
-from coordinate_agents.sessions.agent import Usage
+from coordinate_agents.sessions.model import Usage
 
 # Beyond these somebody prints nonsense.
 MAX_TOKENS: Final = 10**12
@@ -31,7 +31,7 @@ def find_usage(text: str, rules: Sequence[UsageRule]) -> Usage | None:
 def _lines(text: str, rule: UsageRule) -> Iterator[str]:
     at = 0
     while (match := re.compile(rule.line).search(text, at)) is not None:
-        end = text.find("\n", match.end())
+        end = text.find(rule.end, match.end())
         at = len(text) if end < 0 else end
         yield text[match.start() : at]
 

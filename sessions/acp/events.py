@@ -71,19 +71,28 @@ class Settled:
 class TurnOver:
     """The one end of a turn. `error` empty: the agent said `stop_reason`, which proves nothing.
 
-    `code` is AUTH_REQUIRED or empty; `was_cancelled`: it was asked to stop before it ended, whatever it says.
+    `code` is AUTH_REQUIRED or empty; `was_cancelled`: it was asked to stop before it ended, whatever it says. `usage`:
+    the fields of a `model.Usage` that it told.
     """
 
-    __slots__ = ("code", "error", "stop_reason", "turn", "was_cancelled")
+    __slots__ = ("code", "error", "stop_reason", "turn", "usage", "was_cancelled")
 
     def __init__(
-        self, turn: str, *, stop_reason: str = "", error: str = "", code: str = "", was_cancelled: bool = False
+        self,
+        turn: str,
+        *,
+        stop_reason: str = "",
+        error: str = "",
+        code: str = "",
+        was_cancelled: bool = False,
+        usage: "dict[str, float] | None" = None,
     ) -> None:
         self.turn = turn
         self.stop_reason = stop_reason
         self.error = error
         self.code = code
         self.was_cancelled = was_cancelled
+        self.usage = usage or {}
 
 
 class Broken:

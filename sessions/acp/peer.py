@@ -15,6 +15,7 @@ import json
 from coordinate_agents.sessions.acp import events
 from coordinate_agents.sessions.acp.framing import MAX_LINE_BYTES, Lines, Message
 from coordinate_agents.sessions.acp.permissions import Option, decide
+from coordinate_agents.sessions.acp.usage import Cost, said
 from coordinate_agents.sessions.plain import plain
 
 TYPE_CHECKING = False
@@ -27,6 +28,8 @@ VERSION = 1
 # Source: JSON-RPC 2.0, and the schema's ErrorCode.
 _METHOD_NOT_FOUND = -32601
 _AUTH_REQUIRED = -32000
+# The status of its service, as gemini passes it on.
+_UNAUTHORIZED = 401
 # An agent that asks without end and does not read the answers would fill our memory with them.
 _MAX_OUT_BYTES = 32 << 20
 _MAX_PENDING = 64
@@ -66,6 +69,7 @@ class Peer:
         self._is_cancelling = False
         self._pending: dict[str, Pending] = {}
         self._next_key = 1
+        self._cost = Cost()
 
     # --- what others see and take
 
@@ -192,6 +196,7 @@ class Peer:
 
     def _take_up(self) -> None:
         self._is_loading, self._session = True, self._load
+        self._cost.take_up()
         params = {"sessionId": self._load, "cwd": self._cwd, "mcpServers": []}
         self._request(self._ways.pop(0), params, self._loaded)
 
@@ -214,7 +219,7 @@ class Peer:
             elif not _is_id(session):
                 self.give_up("it opens no session: its answer names none")
             else:
-                self._session = str(session)
+                self._session, self._cost = str(session), Cost()
                 self._opened(resumed=False, reason=reason)
 
         self._request("session/new", {"cwd": self._cwd, "mcpServers": []}, opened)
@@ -236,23 +241,31 @@ class Peer:
                 self._over(error=_error_text(error), code=_code(error))
             else:
                 reason = _dict(result).get("stopReason")
-                self._over(
-                    stop_reason=_text(reason) if isinstance(reason, str) else "", was_cancelled=self._is_cancelling
-                )
+                stop_reason = _text(reason) if isinstance(reason, str) else ""
+                self._over(stop_reason=stop_reason, was_cancelled=self._is_cancelling, usage=dict(said(_dict(result))))
 
         params = {"sessionId": self._session, "prompt": [{"type": "text", "text": text}]}
         self._request("session/prompt", params, answered)
 
     def _over(
-        self, *, stop_reason: str = "", error: str = "", code: str = "", was_cancelled: bool | None = None
+        self,
+        *,
+        stop_reason: str = "",
+        error: str = "",
+        code: str = "",
+        was_cancelled: bool | None = None,
+        usage: "dict[str, float] | None" = None,
     ) -> None:
         """End the active turn: first what it asked for, then the turn itself."""
         self._settle_all()
         turn, self._turn, self._prompt = self._turn, "", ""
         cancelled = self._is_cancelling if was_cancelled is None else was_cancelled
         self._is_cancelling = False
+        cost, used = self._cost.part(), usage or {}
+        if cost is not None:
+            used["cost_usd"] = cost
         self._events.append(
-            events.TurnOver(turn, stop_reason=stop_reason, error=error, code=code, was_cancelled=cancelled)
+            events.TurnOver(turn, stop_reason=stop_reason, error=error, code=code, was_cancelled=cancelled, usage=used)
         )
 
     # --- what the agent sends
@@ -263,9 +276,11 @@ class Peer:
             params = _dict(message.get("params"))
             if "id" in message:
                 self._asked(method, message["id"], params)
-            elif method == "session/update" and params.get("sessionId") == self._session and not self._is_loading:
-                # What comes while a session is loaded is its history.
-                self._events.append(events.Updated(_dict(params.get("update"))))
+            elif method == "session/update" and params.get("sessionId") == self._session:
+                update = _dict(params.get("update"))
+                self._cost.hear(update, is_past=self._is_loading)
+                if not self._is_loading:  # what comes while a session is loaded is its history
+                    self._events.append(events.Updated(update))
         elif type(message.get("id")) is int:
             answered = self._waiting.pop(message["id"], None)  # type: ignore[call-overload]
             if answered is not None:
@@ -354,8 +369,11 @@ def _summary(tool: Message) -> str:
 
 
 def _error_text(error: Message) -> str:
-    data = error.get("data")
+    """Its words, its details, and a code that is a status of HTTP: it may say more than the words."""
+    data, code = error.get("data"), error.get("code")
     details = data if isinstance(data, str) else _json(data) if data else ""
+    if not details and isinstance(code, int) and 400 <= code < 600:
+        details = str(code)
     return _text(f"{error.get('message') or 'an error without words'}{f' ({details})' if details else ''}")
 
 
@@ -368,7 +386,7 @@ def _json(value: object) -> str:
 
 
 def _code(error: Message) -> str:
-    return "AUTH_REQUIRED" if error.get("code") == _AUTH_REQUIRED else ""
+    return "AUTH_REQUIRED" if error.get("code") in (_AUTH_REQUIRED, _UNAUTHORIZED) else ""
 
 
 def _is_id(value: object) -> bool:

@@ -89,5 +89,6 @@ ADAPTER = Adapter(
         input=InputRules(paste="bracketed", ready=(_PROMPT,), questions=_QUESTIONS),
         idle=(_PROMPT,),
         busy=(r"Waiting for [^\n]{1,100}\s*\Z",),
+        prints_usage=True,
     ),
 )

@@ -54,7 +54,7 @@ class LimitRule:
 
 @dataclass(frozen=True, slots=True)
 class UsageRule:
-    """How an agent prints what a turn took. `line` begins the part of a line in which the fields are looked for.
+    """How an agent prints what a turn took. `line` begins a part in which the fields are looked for, `end` ends it.
 
     `fields`: before a number stands what one of its patterns finds; several patterns are of numbers that are added.
     Parts that are found more than once are added, or, where `is_running_total`, the last one counts;
@@ -63,6 +63,7 @@ class UsageRule:
 
     line: str
     fields: Mapping[UsageField, tuple[str, ...]]
+    end: str = "\n"
     is_running_total: bool = False
     is_of_conversation: bool = False
 
@@ -73,7 +74,7 @@ class Interactive:
 
     `resume` None: a closed conversation cannot be taken up. `idle` are patterns of the screen, one of which shows that
     a turn is over, once nothing more was printed for `idle_s` and no pattern of `busy` is on it: a trigger to look,
-    never proof.
+    never proof. `prints_usage`: the adapter's rules of usage find it here, too.
     """
 
     args: tuple[str, ...] = ()
@@ -82,14 +83,20 @@ class Interactive:
     idle: tuple[str, ...] = ()
     busy: tuple[str, ...] = ()
     idle_s: float = 5.0
+    prints_usage: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Acp:
-    """The program of this kind that speaks the Agent Client Protocol; `command` None: configuration must name it."""
+    """The program of this kind that speaks the Agent Client Protocol; `command` None: configuration must name it.
+
+    `tells_tokens`: what it tells of them with the end of a turn was seen to be of that turn, all of it. Others tell of
+    the last step or of the whole conversation, or nobody knows of what.
+    """
 
     command: str | None = None
     args: tuple[str, ...] = ()
+    tells_tokens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,8 @@ class Adapter:
     ("runtime"); `writes_git_dir` says so where it was tried.
 
     The id of a conversation is either chosen by us (`chooses_session`: an UUID in the place of `{externalSession}`)
-    or found in the output (`session_pattern`, one group). `usage` is of one-shot turns, the first rule that fits.
+    or found in the output (`session_pattern`, one group). `usage` is of one-shot turns, and of
+    others where `interactive` says so; the first rule that fits.
 
     `acp` None: no program of this kind speaks that protocol. There a permission mode is the answer to its requests, and
     adds no flags.

@@ -90,7 +90,7 @@ ADAPTER = Adapter(
             said=r"API Error:? (?:\(?(?:429|529)\b|Request rejected \(429\))",
         ),
     ),
-    acp=Acp("claude-agent-acp"),
+    acp=Acp("claude-agent-acp", tells_tokens=True),
     # With --output-format json or stream-json among its args; the sum stands in the one line of the result.
     usage=(
         UsageRule(

@@ -17,7 +17,10 @@ ADAPTER = Adapter(
     session_pattern=r'"sessionID":"(ses_[A-Za-z0-9]{1,64})"',
     acp=Acp("opencode", ("acp",)),
     limits=(
-        LimitRule("AUTH_REQUIRED", r"(?i)opencode auth login|invalid api key|\"statusCode\":401|ProviderAuthError"),
+        LimitRule(
+            "AUTH_REQUIRED",
+            r"(?i)opencode auth login|(?:invalid|incorrect) api key|\"statusCode\":401|ProviderAuthError",
+        ),
         LimitRule("QUOTA_EXHAUSTED", r"(?i)insufficient_quota|usage limit (?:reached|exceeded)"),
         LimitRule("RATE_LIMITED", r"(?i)\"statusCode\":429|rate.?limit(?:ed| exceeded| reached)|too many requests"),
     ),

@@ -267,7 +267,7 @@ class Custody:
                 return {"ok": True}
             case "turn":
                 asked = message.get("turn")
-                facts = self.turn_facts()
+                facts = {"since": self._turn_total, **self.turn_facts()}
                 if self.set_turn(asked if isinstance(asked, dict) else {}) is None:
                     return {"ok": False, "error": "the child has ended, or is being ended"}
                 return {"ok": True, "log_path": self._log_path, **facts}

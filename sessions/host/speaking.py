@@ -319,6 +319,7 @@ class Speaker:
             "error": self._custody.redact(event.error),
             "code": event.code,
             "was_cancelled": event.was_cancelled,
+            "usage": event.usage or None,
             **self._custody.turn_facts(),
         }
         shorter = [{**each, "tail": str(each["tail"])[-_KEPT_TAIL:]} for each in self._turns]

@@ -6,7 +6,7 @@ from coordinate_agents.graph.model import GraphId, SubtaskId, Task, TaskGraph
 from coordinate_agents.graph.snapshot import Snapshot
 from coordinate_agents.graph.used import Used
 from coordinate_agents.graph.view import usage_json
-from coordinate_agents.sessions.agent import Usage
+from coordinate_agents.sessions.model import Usage
 
 A = SubtaskId("a")
 

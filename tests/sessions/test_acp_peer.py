@@ -26,9 +26,13 @@ def written(peer: Peer) -> list[Any]:
 
 
 def happened(peer: Peer) -> list[Any]:
-    """Class and values of each event."""
+    """Class and values of each event; what a turn took only where it was told."""
     return [
-        (type(each).__name__, *(getattr(each, name) for name in sorted(each.__slots__))) for each in peer.take_events()
+        (
+            type(each).__name__,
+            *(getattr(each, name) for name in sorted(each.__slots__) if name != "usage" or each.usage),
+        )
+        for each in peer.take_events()
     ]
 
 
@@ -324,3 +328,68 @@ def test_words_are_text_whatever_an_agent_puts_into_them() -> None:
     ]
     said = b"".join(words.of(each) for each in updates)
     assert said.decode() == "a?[image]\r\n[tool] one: pending\r\n[plan]\r\n  [x] x y\r\n"
+
+
+# As the agents' own programs send them: claude-agent-acp 0.49, gemini 0.61, opencode 1.18, and what is no number.
+@pytest.mark.parametrize(
+    ("result", "usage"),
+    [
+        (
+            {"usage": {"inputTokens": 20, "outputTokens": 10, "cachedReadTokens": 300, "cachedWriteTokens": 4}},
+            {"input_tokens": 324, "cached_tokens": 300, "output_tokens": 10},
+        ),
+        (
+            {"usage": {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15}},
+            {"input_tokens": 10, "output_tokens": 5},
+        ),
+        ({"usage": {"outputTokens": 5, "thoughtTokens": 3}}, {"output_tokens": 8}),
+        (
+            {"_meta": {"quota": {"token_count": {"input_tokens": 20, "output_tokens": 10}}}},
+            {"input_tokens": 20, "output_tokens": 10},
+        ),
+        ({"usage": {"inputTokens": True, "outputTokens": -1}, "_meta": 7}, {}),
+        ({"usage": {"inputTokens": float("nan"), "outputTokens": 10**30}}, {}),
+        ({"usage": "much", "_meta": {"quota": []}}, {}),
+    ],
+)
+def test_tokens_of_a_turn_are_what_the_agent_tells_with_its_end(result: Any, usage: dict[str, int]) -> None:
+    peer = opened()
+    peer.prompt("t1", "one")
+    peer.receive(line(id=2, result={"stopReason": "end_turn", **result}))
+    (over,) = peer.take_events()
+    assert isinstance(over, events.TurnOver)
+    assert over.usage == usage
+
+
+def money(amount: float, currency: str = "USD") -> bytes:
+    update = {"sessionUpdate": "usage_update", "used": 9, "size": 99, "cost": {"amount": amount, "currency": currency}}
+    return line(method="session/update", params={"sessionId": "s", "update": update})
+
+
+def test_money_of_a_turn_is_what_the_session_s_sum_grew_by() -> None:
+    peer = opened()
+
+    def turn(name: str, id: int, *told: bytes) -> Any:
+        peer.prompt(name, name)
+        peer.receive(b"".join(told) + line(id=id, result={"stopReason": "end_turn"}))
+        return next(each.usage for each in peer.take_events() if isinstance(each, events.TurnOver))
+
+    assert turn("t1", 2, money(0.25), money(0.5)) == {"cost_usd": 0.5}
+    assert turn("t2", 3) == {}
+    assert turn("t3", 4, money(0.75), money(9.0, "EUR")) == {"cost_usd": 0.25}
+    peer.receive(money(1.0))  # between two turns: the next one's, so that no money is lost
+    assert turn("t4", 5, money(2.0)) == {"cost_usd": 1.25}
+    assert turn("t5", 6, money(0.1)) == {}  # it counts anew
+
+
+@pytest.mark.parametrize(("told", "usage"), [(b"", {}), (money(1.0), {"cost_usd": 0.5})])
+def test_money_of_a_session_that_was_taken_up_counts_from_what_it_told_of_before(
+    told: bytes, usage: dict[str, float]
+) -> None:
+    peer = Peer(cwd="/w", load="s")
+    peer.begin()
+    peer.prompt("t1", "one")
+    peer.receive(line(id=0, result=HELLO) + told + line(id=1, result={}) + money(1.5))
+    peer.receive(line(id=2, result={"stopReason": "end_turn"}))
+    (used,) = (each.usage for each in peer.take_events() if isinstance(each, events.TurnOver))
+    assert used == usage

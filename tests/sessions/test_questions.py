@@ -11,6 +11,7 @@ from coordinate_agents.sessions.questions import (
     external_session,
     find_closing_limit,
     find_limit,
+    find_only_limit,
     find_question,
     is_idle,
     is_ready,
@@ -283,3 +284,20 @@ def test_first_rule_decides_and_the_line_is_bounded() -> None:
 )
 def test_conversation_is_known_from_what_the_program_prints(name: str, text: str, found: str | None) -> None:
     assert external_session(text, ADAPTERS[name].session_pattern) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("[turn t0]\nInvalid API key · Fix external API key\n", "AUTH_REQUIRED"),
+        ("[turn t0]\nModel metadata not found.\nPlease log in to go on.\n", "AUTH_REQUIRED"),
+        ("[turn t0]\nRate limit reached. Try again in 20s.\n", "RATE_LIMITED"),
+        ("[turn t0]\nYou've hit your usage limit.\n", "QUOTA_EXHAUSTED"),
+        ("[turn t0]\n[tool] read api.py: completed\nIt says 401 Unauthorized, as it should.\n", None),
+        (f"[turn t0]\n{'The handler of this answer was there already. ' * 11}401 Unauthorized\n", None),
+        ("[turn t0]\nThere is nothing to do.\n", None),
+    ],
+)
+def test_turn_that_says_hardly_more_than_a_refusal_is_supposed_to_be_one(text: str, code: str | None) -> None:
+    found = find_only_limit(text, ADAPTERS["acp"].limits, now=1700000000.0)
+    assert (found.code if found else None) == code

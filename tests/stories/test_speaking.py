@@ -102,18 +102,34 @@ USELESS = {
         "AUTH_REQUIRED",
         "one needs a login: log in first",
     ),
+    "asks": ("say('Invalid API key · Please run /login')", "AUTH_REQUIRED", "Please run /login"),
+    # As some do after a "no" to what they asked; nobody stopped it.
+    "gives-up": ("stop = 'cancelled'", "EVIDENCE_REJECTED", ""),
     "leaves": ("sys.exit(0)", "AGENT_EXIT_NONZERO", "the turn of one failed: the agent ended with exit code 0"),
     "floods": ("say('x' * 17_000_000)", "SESSION_NOT_HEALTHY", "a line of more than 16 MiB"),
 }
 
 
+# It says the same as one that was refused, but it worked; of the tokens nobody knows what they are of.
+WORKS = """\
+shell('echo x > f')
+update(sessionUpdate='usage_update', used=1, size=2, cost={'amount': 0.25, 'currency': 'USD'})
+say('Please run /login')
+more = {'usage': {'inputTokens': 1, 'outputTokens': 2}}
+"""
+
+
 def test_no_end_of_a_turn_is_success_without_work(world: World) -> None:
     script = "".join(f"\nif S == {name!r}:\n    {body}" for name, (body, _, _) in USELESS.items())
-    configure(world, script)
-    subtasks = [{"id": name, "spec": "x", "fixTurns": 0} for name in USELESS]
-    plan = world.graph(json.dumps({"id": "plan", "subtasks": subtasks}))
+    configure(world, f"{script}\nif S == 'works':\n" + "".join(f"    {line}\n" for line in WORKS.splitlines()))
+    subtasks = [{"id": name, "spec": "x", "fixTurns": 0} for name in ("works", *USELESS)]
+    plan = world.graph(json.dumps({"id": "plan", "maxConcurrency": len(subtasks), "subtasks": subtasks}))
     assert world.run("graph-run", plan).code == 5
-    failures = {each["id"]: each["failure"] for each in world.status("plan")["subtasks"]}
+    found = {each["id"]: each for each in world.status("plan")["subtasks"]}
+    assert found["works"]["state"] == "SUCCEEDED"
+    assert found["works"]["usage"]["costUsd"] == 0.25
+    assert found["works"]["usage"]["inputTokens"] is None
+    failures = {name: found[name]["failure"] for name in USELESS}
     assert {name: failure["code"] for name, failure in failures.items()} == {
         name: code for name, (_, code, _) in USELESS.items()
     }
