@@ -101,7 +101,7 @@ def scratch_runtime(root: Path, config: "Config") -> Runtime:
 
 
 class _Parts:
-    """The factories of one place. Each is called once, by the Runtime."""
+    """The factories of one place. Each is called once, by the Runtime, but `config`."""
 
     def __init__(self, place: Place, *, is_writing: bool) -> None:
         self._place = place
@@ -136,10 +136,13 @@ class _Parts:
         return Agents(folder, root=self._place.root)
 
     def config(self) -> "Config":
+        """What the files say now; only what was read to find the state is not read a second time."""
         from coordinate_agents.cli.config import require_trust
 
-        require_trust(self._loaded)
-        config = self._loaded.config
+        loaded = self._loaded
+        self.__dict__.pop("_loaded", None)
+        require_trust(loaded)
+        config = loaded.config
         if config.agents or config.default_agent is not None:
             return config
         from coordinate_agents.cli.setup.agents import with_found

@@ -361,7 +361,9 @@ def _live(record: SessionRecord | None, answer: Mapping[str, Any]) -> SessionFac
         found = replace(found, last_activity_at=max(found.last_activity_at, time.time() - silent_s))
     total = int(answer.get("output_bytes", 0))
     is_attached, is_held = bool(answer.get("attached")), bool(answer.get("held"))
-    return SessionFacts("live", found, str(answer.get("last_line", "")), (), total, is_attached, is_held)
+    facts = SessionFacts("live", found, str(answer.get("last_line", "")), (), total, is_attached, is_held)
+    quiet_s = answer.get("quiet_s")
+    return replace(facts, quiet_s=float(quiet_s)) if isinstance(quiet_s, int | float) else facts
 
 
 def _told(record: SessionRecord) -> tuple[object, ...]:

@@ -383,7 +383,8 @@ class SessionFacts:
     """One look: what the folder says and whether anything of it lives. `last_line` is the last line of output.
 
     `output_bytes` is how much was printed so far, raw. `attached`: somebody's terminal is joined to it, writing.
-    `held`: its deadlines stand still until it is told otherwise.
+    `held`: its deadlines stand still until it is told otherwise. `quiet_s`: for how long it said nothing new; None
+    where nobody looks for that.
     """
 
     liveness: Liveness
@@ -393,3 +394,4 @@ class SessionFacts:
     output_bytes: int = 0
     attached: bool = False
     held: bool = False
+    quiet_s: float | None = None

@@ -256,6 +256,7 @@ class Custody:
                     "output_bytes": self._output.total,
                     "attached": self._requests.is_attached,
                     "held": self._requests.is_held,
+                    "quiet_s": self._clock.quiet_s(time.monotonic()),
                     "silent_s": time.monotonic() - self._printed_at if self._output.total else None,
                 }
             case "close":

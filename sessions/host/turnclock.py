@@ -38,6 +38,12 @@ class TurnClock:
         idle = self.limits.idle_timeout_s
         return self.is_stalled and (idle is None or now < self._progressed_at + idle)
 
+    def quiet_s(self, now: float) -> "float | None":
+        """For how long there was no progress, waits for a person left out; None where nobody looks for any."""
+        if self.limits.idle_timeout_s is None:
+            return None
+        return (now if self._paused_at is None else self._paused_at) - self._progressed_at
+
     def age_ms(self, now: float) -> int:
         return round((now - self._began_at) * 1000)
 

@@ -116,7 +116,8 @@ class Carrier:
 
     def report(self, live: Live, process: int, fact: Fact) -> None:
         """A fact of one process of the Session; the function that a driver is given."""
-        if process == live.turns.process and isinstance(fact, Printed | Updated):
+        is_heard = process == live.turns.process
+        if is_heard and (isinstance(fact, Updated) or (isinstance(fact, Printed) and fact.is_progress)):
             self._note_progress(live, fact)
         self.apply(live, Reported(process, fact))
 

@@ -72,6 +72,8 @@ class HostDriver:
         self._idle_life_s = idle_life_s
         self._speaks: dict[SessionId, bool] = {}
         self._printed: dict[SessionId, int] = {}
+        # When each was last looked at (monotonic), or got its turn.
+        self._caught_up: dict[SessionId, float] = {}
 
     async def validate(self, session: SessionId, spec: TurnSpec) -> None:
         return None  # a launch is checked as it starts, a living process as it is asked
@@ -119,6 +121,7 @@ class HostDriver:
                 seen.tell(known, report)
 
     async def begin(self, session: SessionId, turn: TurnId, spec: TurnSpec, *, is_new: bool) -> None:
+        self._caught_up[session] = time.monotonic()
         if self._speaks.get(session):
             await self._prompt(session, turn, spec, is_new=is_new)
         elif not is_new:
@@ -194,9 +197,12 @@ class HostDriver:
 
     async def catch_up(self, session: SessionId, report: Report) -> None:
         facts = await self._hosts.look(session)
+        since, now = self._caught_up.get(session), time.monotonic()
+        self._caught_up[session] = now
         if facts.liveness == "live" and facts.output_bytes != self._printed.get(session, 0):
             self._printed[session] = facts.output_bytes
-            report(Printed(facts.output_bytes, f"{facts.last_line}\n"))
+            is_progress = facts.quiet_s is None or since is None or facts.quiet_s < now - since
+            report(Printed(facts.output_bytes, f"{facts.last_line}\n", is_progress))
 
     def _connection(self, record: SessionRecord) -> Connection:
         speaks = self._speaks[record.id] = record.driver == "acp"

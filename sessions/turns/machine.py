@@ -273,7 +273,7 @@ def _reported(turns: Turns, fact: Fact) -> Step:
             return _taken_back(turns, request, "withdrawn", answers=False)
         case ExternalSessionNamed(name):
             return _named(turns, name)
-        case Printed(cursor, text):
+        case Printed(cursor, text, _):
             # What is printed while the tree is ended still belongs to the turn.
             if turns.state in LISTENING or (turns.state == "disposing" and turns.has_begun):
                 return _told(turns, Stdout(cursor, text), Record(at_once=False))

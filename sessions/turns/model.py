@@ -77,10 +77,14 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Printed(NamedTuple):
-    """More output. `cursor` is the absolute offset behind it; `text` may be empty where only the amount is known."""
+    """More output. `cursor` is the absolute offset behind it; `text` may be empty where only the amount is known.
+
+    `is_progress`: it says something new; a spinner does not.
+    """
 
     cursor: int
     text: str = ""
+    is_progress: bool = True
 
 
 class Updated(NamedTuple):

@@ -77,7 +77,7 @@ async def test_token_is_asked_for_once(peers: Any, token: str) -> None:
     peer.send(json.dumps({"v": 1, "id": 2, "op": "look"}))
     assert peer.answer() == {
         "v": 1, "id": 2, "ok": True, "state": "running", "stalled": False, "last_line": "", "output_bytes": 0,
-        "attached": False, "held": False, "silent_s": None,
+        "attached": False, "held": False, "quiet_s": None, "silent_s": None,
     }  # fmt: skip
 
 

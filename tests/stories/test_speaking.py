@@ -81,7 +81,7 @@ def test_a_fix_turn_goes_to_the_same_process_which_is_idle_afterwards(world: Wor
     assert "t1 completed end_turn" in world.run("session-inspect", "plan/a").out
     assert "added" in world.run("session-read", "plan/a").out
     # Configured anew, another process gets the next turn, and takes the session of the first one up.
-    configure(world, ADDS, LEVEL="2")
+    configure(world, f"note('alive', os.path.exists('/proc/{first[2]}'))\n{ADDS}", LEVEL="2")
     assert world.run("graph-amend", "plan", plan).code == 0
     review = ("graph-review", "plan", "a", "--decision", "CHANGES_REQUESTED", "--feedback", "One line more.")
     assert world.run(*review).code == 0
@@ -89,6 +89,7 @@ def test_a_fix_turn_goes_to_the_same_process_which_is_idle_afterwards(world: Wor
     assert only(done.data)["state"] == "SUCCEEDED", str(done)
     third = turns(world)[2]
     assert (third[0], third[1], third[3]) == ("a", "1", "2")
+    assert [line for line in world.log_lines() if line[0] == "alive"] == [["alive", "False"]], "two at once"
     assert events(world, "SessionStarting")[-1]["why"] == "one is configured anew"
     assert [each["session"] for each in events(world, "SessionClosed")] == [session["id"]]
 

@@ -1,5 +1,6 @@
 """Interactive agents: one process over several turns, idle between them, closed when nobody needs it any more."""
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -170,6 +171,26 @@ def test_a_new_attempt_starts_only_after_the_session_of_the_one_before_is_closed
     assert (world.place / "alive").read_text().split() == [first], "the first lives in its own turn alone"
     assert [each["reason"] for each in events(world, "SessionClosed")] == ["its attempt failed", "its attempt failed"]
     world.assert_nothing_left("plan")
+
+
+def test_an_agent_that_is_configured_anew_while_it_idles_is_ended_before_the_next_turn_begins(world: World) -> None:
+    alive = f"ps -o pid= -p $(head -n 1 $FAKE_LOG | cut -d' ' -f 4) >> {world.place}/alive || true"
+    again = f"    resumeArgs: [{world.place}/stays.sh]"
+    configure(world, f"{alive}\n{ADDS}", again)
+    waits = "[ -e amended ] && exit 0; touch checked; while [ ! -e amended ]; do sleep 0.02; done; exit 1"
+    check = json.dumps(["sh", "-c", f"cd {world.place}; {waits}"])
+    plan = world.graph(f"id: plan\nchecks: [{check}]\nsubtasks: [{{id: a, spec: x}}]\n")
+    driver = world.start("graph-run", plan)
+    until(lambda: (world.place / "checked").exists() or None, "its first turn is checked")
+    configure(world, f"{alive}\n{ADDS}", again, "    env: {LEVEL: high}")
+    assert world.run("graph-amend", "plan", plan).code == 0
+    (world.place / "amended").touch()
+    assert driver.wait(60) == 0, world.said()
+    first, second = (turn[2] for turn in turns(world))
+    assert first != second
+    assert (world.place / "alive").read_text().split() == [first], "the first lives in its own turn alone"
+    assert [each.get("why", "") for each in events(world, "SessionStarting")] == ["", "one is configured anew"]
+    assert world.run("graph-stop", "plan").code == 0
 
 
 def test_a_run_that_stops_on_exit_leaves_no_idle_session(world: World) -> None:

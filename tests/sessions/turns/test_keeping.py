@@ -72,6 +72,7 @@ async def test_a_turn_says_at_most_every_30_s_that_it_goes_on_and_our_own_words_
             await script.clock.advance(1.0)
         assert [each.time for each in script.events if isinstance(each.event, Progress)] == [1000.0, 1030.0, 1060.0]
         await script.clock.advance(40.0)
+        script.driver.say(Printed(99, "a spinner", is_progress=False))
         await script.turns.write_input(S, "go on", submit=True)
         await script.clock.advance(1.0)
         assert len([each for each in script.told() if isinstance(each, Progress)]) == 3
