@@ -77,18 +77,27 @@ def read_refs(common: Path | str, prefix: str, *, without: Collection[str] = ())
     """
     loose = dict(_loose_refs(common, prefix, without))
     hidden = tuple(f"{name}/" for name in without)
-    packed = packed_refs(common).items()
-    found = {name: oid for name, oid in packed if name.startswith(prefix) and not name.startswith(hidden)} | loose
+    packed = packed_below(common, prefix).items()
+    found = {name: oid for name, oid in packed if not name.startswith(hidden)} | loose
     return {name: oid for name, oid in found.items() if oid}
 
 
 def packed_refs(common: Path | str) -> Mapping[str, CommitId]:
     """Everything in packed-refs. Kept until the file is another: git replaces it by rename."""
+    return _parse_packed(str(common), _packed_mark(common))
+
+
+def packed_below(common: Path | str, prefix: str) -> Mapping[str, CommitId]:
+    """Those of the packed refs whose names begin with the prefix; sought once, since there may be very many others."""
+    return _parse_below(str(common), _packed_mark(common), prefix)
+
+
+def _packed_mark(common: Path | str) -> tuple[int, int, int]:
     try:
         found = os.stat(f"{common}/packed-refs")  # noqa: PTH116
     except OSError:
-        return {}
-    return _parse_packed(str(common), (found.st_ino, found.st_size, found.st_mtime_ns))
+        return (0, 0, 0)
+    return (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def read_all(common: Path | str, *, without: Collection[str]) -> dict[str, CommitId] | None:
@@ -113,7 +122,7 @@ def read_all(common: Path | str, *, without: Collection[str]) -> dict[str, Commi
 
 @functools.lru_cache(maxsize=4)
 def _parse_packed(common: str, _fingerprint: tuple[int, int, int]) -> Mapping[str, CommitId]:
-    data = _read(f"{common}/packed-refs", MAX_PACKED_BYTES)
+    data = _read(f"{common}/packed-refs", MAX_PACKED_BYTES) if _fingerprint[0] else None
     if not data:
         return {}
     refs = {}
@@ -122,6 +131,12 @@ def _parse_packed(common: str, _fingerprint: tuple[int, int, int]) -> Mapping[st
         if name and _OID.fullmatch(oid):
             refs[name] = oid
     return MappingProxyType(refs)
+
+
+@functools.lru_cache(maxsize=64)
+def _parse_below(common: str, mark: tuple[int, int, int], prefix: str) -> Mapping[str, CommitId]:
+    found = {name: oid for name, oid in _parse_packed(common, mark).items() if name.startswith(prefix)}
+    return MappingProxyType(found)
 
 
 def reflog_commits(log: Path | str) -> tuple[CommitId, ...]:

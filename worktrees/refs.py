@@ -15,6 +15,7 @@ from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.files import read_regular
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import BRANCH_PREFIX, PIN_PREFIX, CommitId, RefSnapshot, RepositoryFacts
+from coordinate_agents.worktrees.plain_pins import create_pin
 from coordinate_agents.worktrees.values import value_class
 
 # Tips of user refs are pinned under this name, which no subtask can have (a slug never begins with "+").
@@ -92,6 +93,10 @@ def change_refs(judge: Judge, changes: Sequence[RefChange]) -> None:
     if not changes:
         return
     _require_ours(change.name for change in changes)
+    first = changes[0]
+    is_one_new = len(changes) == 1 and first.old == "" and first.new is not None
+    if is_one_new and create_pin(judge.facts, f"{judge.git_dir}/tmp", first.name, first.new or ""):
+        return
     said = _apply(judge, changes)
     if said is not None:
         raise WorktreeError("WORKTREE_CONFLICT", f"A Runtime ref could not be set: {said}", kept="no ref was changed")

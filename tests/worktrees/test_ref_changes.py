@@ -42,7 +42,7 @@ def test_many_changes_take_one_process(
     head = git(repo, "rev-parse", "HEAD")
     calls = Calls(tmp_path, monkeypatch)
     for number in range(20):
-        change_refs(judge, [RefChange(f"{A}{number}", head, "")])
+        change_refs(judge, [RefChange(f"{A}{number}", head, None)])
     assert calls.verbs() == ["update-ref"]
     assert values(repo) == {f"{A}{number}": head for number in range(20)}
 
@@ -83,7 +83,7 @@ def test_what_others_do_between_two_transactions_is_seen(repo: Path, judge: Judg
 
 def test_a_folder_that_others_made_or_removed_in_between_is_seen(repo: Path, judge: Judge) -> None:
     head = git(repo, "rev-parse", "HEAD")
-    change_refs(judge, [RefChange(A, head, "")])
+    change_refs(judge, [RefChange(A, head, None)])
     git(repo, "update-ref", f"{B}/below", head)
     with pytest.raises(WorktreeError, match="below"):
         change_refs(judge, [RefChange(B, head, "")])
@@ -108,14 +108,14 @@ def test_no_hook_and_no_setting_of_the_user_takes_part(repo: Path, judge: Judge,
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\nexit 1\n")
     hook.chmod(0o755)
-    change_refs(judge, [RefChange(A, git(repo, "rev-parse", "HEAD"), "")])
+    change_refs(judge, [RefChange(A, git(repo, "rev-parse", "HEAD"), None)])
     assert len(values(repo)) == 1
     assert not (tmp_path / "ran").exists()
 
 
 def test_a_killed_process_is_replaced(repo: Path, judge: Judge) -> None:
     head = git(repo, "rev-parse", "HEAD")
-    change_refs(judge, [RefChange(A, head, "")])
+    change_refs(judge, [RefChange(A, head, None)])
     child = judge._changer._kept.child
     assert child is not None
     child.kill()
@@ -130,7 +130,7 @@ def test_an_old_process_is_replaced_so_that_reflogs_have_the_time(
     repo: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     head = git(repo, "rev-parse", "HEAD")
-    change_refs(judge, [RefChange(A, head, "")])
+    change_refs(judge, [RefChange(A, head, None)])
     child = judge._changer._kept.child
     assert child is not None
     monkeypatch.setattr(ref_changes, "MAX_AGE_S", 0.0)
@@ -171,7 +171,7 @@ def test_many_refs_at_once_are_set_together(repo: Path, judge: Judge) -> None:
 
 def test_closing_the_judge_ends_the_process(repo: Path) -> None:
     with Judge.open(open_repository(str(repo))) as judge:
-        change_refs(judge, [RefChange(A, git(repo, "rev-parse", "HEAD"), "")])
+        change_refs(judge, [RefChange(A, git(repo, "rev-parse", "HEAD"), None)])
         child = judge._changer._kept.child
     assert child is not None
     assert child.returncode is not None
