@@ -8,8 +8,8 @@ A driver that must leave (a signal, a deadline) stops planning, cancels what may
 live on in their hosts; checks, which are run again) and lets the rest reach its next event within a bound.
 """
 
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
 import anyio
@@ -135,7 +135,7 @@ class Engine:
         """Start nothing new; what runs is driven to its end."""
         self._may_plan = False
 
-    @contextmanager
+    @contextlib.contextmanager
     def kept_open(self) -> Iterator[None]:
         """Inside the block the drive does not end, although nothing runs: what is being done may make more ready."""
         self._kept_open += 1
@@ -192,7 +192,7 @@ class Engine:
             )
             if isinstance(event, SessionStarted) and event.subtask == self._options.only_start:
                 self.leave()
-        for effect in effects:
+        for effect in machine.still_due(effects, events):
             self.start(effect)
         self._happened.ring()
         if has_moved:
@@ -245,7 +245,7 @@ class Engine:
         """The subtask at which this drive ends; None: at the end of the graph."""
         return self._options.until
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def tokens(self, key: str, needs: Sequence[str], subtask: SubtaskId | None = None) -> AsyncIterator[None]:
         """Hold these tokens meanwhile; waits, without the subtask's slot, until all of them are free.
 
@@ -297,15 +297,12 @@ class Engine:
         self.apply(self._claim(subtask))
 
     async def _perform(self, effect: Effect, key: int, scope: anyio.CancelScope) -> None:
-        outcome: Event | None = None
-        with scope:
-            try:
-                outcome = await perform(self.context, effect)
-            except Leaving:
-                outcome = None
-        if outcome is not None:
-            self.apply(outcome)
-            self._resume_found(outcome)
+        outcome: tuple[Event, ...] = ()
+        with scope, contextlib.suppress(Leaving):
+            outcome = await perform(self.context, effect)
+        if outcome:
+            self.apply_all(outcome)
+            self._resume_found(outcome[-1])
         self._scopes.pop(key, None)
         self._integrate_when_done()
         self._changed.ring()

@@ -5,7 +5,7 @@ event and cache row, and only then does an effect start. An event that is illega
 anything changed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -79,6 +79,12 @@ def step(snapshot: Snapshot, event: Event, *, time: float) -> tuple[TaskRun | Gr
     _require_legal(snapshot, event)
     changed = snapshot.fold(event, time=time)
     return changed, _effects_of(snapshot, event)
+
+
+def still_due(effects: Sequence[Effect], events: Sequence[Event]) -> list[Effect]:
+    """Those of the effects of these events that none of them is the end of already."""
+    done = {event.subtask for event in events if isinstance(event, SetupDone)}
+    return [effect for effect in effects if not (isinstance(effect, RunSetup) and effect.subtask in done)]
 
 
 def amend(snapshot: Snapshot, event: GraphAmended, graph: TaskGraph) -> tuple[TaskRun, ...]:

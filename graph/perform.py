@@ -72,32 +72,44 @@ _FINAL_CODES = frozenset(
 )
 
 
-async def perform(context: Context, effect: Effect) -> Event:
-    """The outcome of the effect. Raises: Leaving, and GraphError from recording (a lost lease)."""
+async def perform(context: Context, effect: Effect) -> tuple[Event, ...]:
+    """The outcome of the effect: events that are recorded together.
+
+    Raises: Leaving, and GraphError from recording (a lost lease).
+    """
     match effect:
         case MergeHeads() | CheckIntegration():
-            try:
-                return await (merge_heads(context) if isinstance(effect, MergeHeads) else check_integration(context))
-            except (WorktreeError, SessionError) as error:
-                return integration_failed(context, error)
-            except OSError as error:
-                if (failure := failure_of_machine(error, context.graph_id)) is None:
-                    raise
-                return IntegrationFailed(failure)
+            return (await _perform_integration(context, effect),)
         case _:
-            try:
-                return await let_go(context, await _perform_task(context, effect))
-            except HostDiedError as error:
-                return await let_go(context, await _interrupted(context, effect.subtask, error))
-            except (WorktreeError, SessionError, GraphError) as error:
-                if isinstance(error, GraphError) and error.code in ENDS_THE_DRIVE:
-                    raise
-                failed = AttemptFailed(effect.subtask, failure_of(error), is_final=error.code in _FINAL_CODES)
-                return await let_go(context, failed)
-            except OSError as error:
-                if (failure := failure_of_machine(error, context.graph_id)) is None:
-                    raise
-                return await let_go(context, AttemptFailed(effect.subtask, failure, is_final=True))
+            outcome = await _outcome(context, effect)
+            *before, last = outcome if isinstance(outcome, tuple) else (outcome,)
+            return (*before, await let_go(context, last))
+
+
+async def _perform_integration(context: Context, effect: MergeHeads | CheckIntegration) -> Event:
+    try:
+        return await (merge_heads(context) if isinstance(effect, MergeHeads) else check_integration(context))
+    except (WorktreeError, SessionError) as error:
+        return integration_failed(context, error)
+    except OSError as error:
+        if (failure := failure_of_machine(error, context.graph_id)) is None:
+            raise
+        return IntegrationFailed(failure)
+
+
+async def _outcome(context: Context, effect: TaskEffect) -> Event | tuple[Event, ...]:
+    try:
+        return await _perform_task(context, effect)
+    except HostDiedError as error:
+        return await _interrupted(context, effect.subtask, error)
+    except (WorktreeError, SessionError, GraphError) as error:
+        if isinstance(error, GraphError) and error.code in ENDS_THE_DRIVE:
+            raise
+        return AttemptFailed(effect.subtask, failure_of(error), is_final=error.code in _FINAL_CODES)
+    except OSError as error:
+        if (failure := failure_of_machine(error, context.graph_id)) is None:
+            raise
+        return AttemptFailed(effect.subtask, failure, is_final=True)
 
 
 async def _interrupted(context: Context, subtask: SubtaskId, error: HostDiedError) -> Event:
@@ -109,7 +121,7 @@ async def _interrupted(context: Context, subtask: SubtaskId, error: HostDiedErro
     return TaskStopped(subtask, f"{INTERRUPTED}: {error.message}", failure_of(error))
 
 
-async def _perform_task(context: Context, effect: TaskEffect) -> Event:
+async def _perform_task(context: Context, effect: TaskEffect) -> Event | tuple[Event, ...]:
     # A person who holds the subtask may ask for a verification; nothing else starts meanwhile.
     is_asked = isinstance(effect, AwaitTurn) or (isinstance(effect, Verify) and effect.by == "check")
     if not is_asked:

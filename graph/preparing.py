@@ -14,11 +14,18 @@ from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import CommitId, Worktree, branch_ref
 
 
-async def create_worktree(context: Context, subtask: SubtaskId) -> Event:
+async def create_worktree(context: Context, subtask: SubtaskId) -> Event | tuple[Event, ...]:
     """A new worktree on the Runtime's branch, or the kept one of an earlier attempt as it stands.
 
-    One whose subtask begins afresh is cleared away before.
+    One whose subtask begins afresh is cleared away before. Where nothing is to be set up, that is said with it.
     """
+    made = await _make_worktree(context, subtask)
+    if not isinstance(made, WorktreeReady) or _needs_setup(context, subtask, made.worktree):
+        return made
+    return made, SetupDone(subtask, context.run(subtask).baseline)
+
+
+async def _make_worktree(context: Context, subtask: SubtaskId) -> Event:
     run = context.run(subtask)
     if run.is_fresh and run.worktree is not None:
         # What was there is recorded as set aside and removed, so that graph-undo knows of it.
@@ -88,8 +95,7 @@ async def run_setup(context: Context, subtask: SubtaskId) -> Event:
     run, config = context.run(subtask), context.config
     worktree = run.worktree
     assert worktree is not None
-    # Once in a worktree: after that an agent worked there, and what it left unsaved is not setup's.
-    if run.setup_nonce == worktree.nonce or not (config.setup or config.copy or config.link):
+    if not _needs_setup(context, subtask, worktree):
         return SetupDone(subtask, run.baseline)
     mark, before = quiet(context, subtask), await context.call(context.worktrees.shared_state)
     await bring_and_setup(context, run, worktree)
@@ -105,6 +111,13 @@ async def run_setup(context: Context, subtask: SubtaskId) -> Event:
         after = await context.call(context.worktrees.shared_state)
         adopt_setup(context, subtask, before=before, after=after, mark=mark)
     return SetupDone(subtask, await context.call(context.worktrees.untracked, worktree, context.frozen))
+
+
+def _needs_setup(context: Context, subtask: SubtaskId, worktree: Worktree) -> bool:
+    """Once in a worktree: after that an agent worked there, and what it left unsaved is not setup's."""
+    config = context.config
+    is_wanted = bool(config.setup or config.copy or config.link)
+    return is_wanted and context.run(subtask).setup_nonce != worktree.nonce
 
 
 async def bring_and_setup(context: Context, run: TaskRun, worktree: Worktree) -> None:

@@ -39,21 +39,23 @@ _PATHS_SHOWN = 20
 MAX_LOOKS: Final = 3
 
 
-async def verify(context: Context, effect: Verify) -> Event:
-    """TaskJudged about the head that was read."""
+async def verify(context: Context, effect: Verify) -> tuple[Event, ...]:
+    """TaskJudged about the head that was read; with it the facts, where nothing was waited for in between."""
     subtask = effect.subtask
     if effect.by != "check":
         context.record(VerificationStarted(subtask, effect.by))
     for again in range(MAX_LOOKS - 1, -1, -1):
-        outcome, has_moved = await _look(context, subtask)
+        events, has_moved = await _look(context, subtask)
         # An agent that stayed is idle, but nothing holds it: what it moved meanwhile is looked at anew.
         if not (has_moved and again and context.run(subtask).open_session):
             break
-    return outcome
+        for event in events[:-1]:
+            context.record(event)
+    return events
 
 
-async def _look(context: Context, subtask: SubtaskId) -> tuple[Event, bool]:
-    """One verification, and whether something moved while it ran."""
+async def _look(context: Context, subtask: SubtaskId) -> tuple[tuple[Event, ...], bool]:
+    """One verification, what of it is still to be recorded, and whether something moved while it ran."""
     not_committed: str | None = None
     # A person who asks has committed what is to count; what lies beside it may be half done.
     if context.run(subtask).verified_by != "check":
@@ -75,19 +77,24 @@ async def _look(context: Context, subtask: SubtaskId) -> tuple[Event, bool]:
         # A person who asks for a look may find that nothing needs to change.
         reviewed=run.reviewed_commit if run.review and run.verified_by != "check" else None,
     )
-    context.record(FactsRecorded(subtask, seen.head, tuple(_told(fact) for fact in facts)))
+    recorded: Event = FactsRecorded(subtask, seen.head, tuple(_told(fact) for fact in facts))
+    waived = evidence.waived_by(run.waivers)
+    has_failed = any(fact.outcome == "failed" and not waived.covers(fact) for fact in facts)
+    asked = checks_of(context, task) if seen.head is not None and not has_failed else ()
+    if asked:  # whoever looks while they run sees the facts
+        context.record(recorded)
     crash_point("verify.facts")
     checks: tuple[CheckOutcome, ...] = ()
-    waived = evidence.waived_by(run.waivers)
-    if seen.head is not None and not any(fact.outcome == "failed" and not waived.covers(fact) for fact in facts):
-        checks = await run_checks(context, run, checks_of(context, task), seen, waived=waived.checks)
+    if seen.head is not None and not has_failed:
+        checks = await run_checks(context, run, asked, seen, waived=waived.checks)
         judged = evidence.check_fact(checks, waived.checks, commit=seen.head)
         facts = (*facts, judged, await _reread(context, run, seen, checks))
     verdict = _with_review(run, seen, evidence.judge(facts, waived.facts, commit=seen.head))
     if not_committed and not verdict.accepted:
         verdict = replace(verdict, reasons=(*verdict.reasons, f"the Runtime did not commit: {not_committed}"))
     has_moved = any(fact.number == 8 and fact.outcome == "failed" for fact in facts)
-    return await _judged(context, run, task, seen, checks, verdict), has_moved
+    end = await _judged(context, run, task, seen, checks, verdict)
+    return ((end,) if asked else (recorded, end)), has_moved
 
 
 def _with_review(run: TaskRun, seen: Examination, verdict: evidence.Verdict) -> evidence.Verdict:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from coordinate_agents.graph import machine
-from coordinate_agents.graph.effects import MakeBase, OpenSession
+from coordinate_agents.graph.effects import MakeBase, OpenSession, RunSetup
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import (
     BaseFixed,
@@ -174,3 +174,10 @@ def test_only_what_succeeded_can_be_asked_for_changes() -> None:
     assert _code(snapshot, Asked((C,), "CHANGES_REQUESTED", feedback="x")) == "TASK_STATE_CONFLICT"
     with pytest.raises(GraphError):
         machine.step(snapshot, ReworkRequested(C, "x"), time=100.0)
+
+
+def test_a_setup_whose_end_is_recorded_with_its_worktree_is_not_begun() -> None:
+    effects = [RunSetup(A), OpenSession(A), RunSetup(B)]
+    ready = WorktreeReady(A, Worktree("/w/a", "a", "b/a", BASE, "n", 1, 2))
+    assert machine.still_due(effects, [ready, SetupDone(A)]) == [OpenSession(A), RunSetup(B)]
+    assert machine.still_due(effects, [ready]) == effects
