@@ -4,13 +4,14 @@ Pure; a Session's own values are in `model`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from coordinate_agents.sessions.model import Delivery, Driver, Mode, SessionId, Usage
+from coordinate_agents.worktrees.values import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ResolvedExecutable:
     """`path` is what is executed (absolute, links followed) and `name` the absolute path under which it was found;
     `asked` is what was configured, `source` which setting said so.
@@ -22,7 +23,7 @@ class ResolvedExecutable:
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AgentSettings:
     """How one agent identity is started, before anything is resolved. None: the adapter's default.
 
@@ -42,7 +43,7 @@ class AgentSettings:
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ResolvedAgent:
     """An agent ready to be started. `commit_by` is the adapter's default for who commits.
 
@@ -66,7 +67,7 @@ class ResolvedAgent:
     permissions: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TurnRequest:
     """One turn to start: what the templates name, and the limits. `is_continuation`: use the resume arguments.
 
@@ -94,7 +95,7 @@ class TurnRequest:
     idle_life_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TurnReading:
     """What the output of a turn that ended says, by the adapter's patterns.
 
@@ -112,7 +113,7 @@ class TurnReading:
     is_certain: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CommandRequest:
     """One of the Runtime's own commands: a check, setup, teardown. `run[0]` is a name on PATH or relative to cwd."""
 

@@ -11,7 +11,6 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
@@ -20,6 +19,7 @@ from coordinate_agents.sessions import cgroup, process, records, strays
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.crashpoints import crash_point
 from coordinate_agents.sessions.model import ProcessIdentity, SessionEnd, SessionId, SessionRecord
+from coordinate_agents.worktrees.values import value_class
 
 # held: somebody holds the lock; free: nobody does and there is no final record; absent: no host was ever there.
 Custody = Literal["absent", "foreign", "ended", "held", "free"]
@@ -30,7 +30,7 @@ _FINAL_LOCK_BOUND_S: Final = 90.0
 _RECLAIM_BOUND_S: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Seen:
     custody: Custody
     record: SessionRecord | None = None

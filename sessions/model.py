@@ -7,8 +7,10 @@ teardown (kind "command").
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, NewType, TypedDict
+
+from coordinate_agents.worktrees.values import value_class
 
 SessionId = NewType("SessionId", str)
 
@@ -54,7 +56,7 @@ EndCause = Literal["exit", "timeout", "idle", "close", "unused", "protocol", "sp
 Liveness = Literal["live", "unreachable", "lost", "ended", "foreign", "absent"]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ProcessIdentity:
     """Who a process is. A pid alone says nothing: it may have been given to somebody else."""
 
@@ -65,7 +67,7 @@ class ProcessIdentity:
     start_ticks: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Surroundings:
     """What the processes around this one say of their Session: its id, the mark of its environment, and who is above.
 
@@ -77,7 +79,7 @@ class Surroundings:
     ancestors: frozenset[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Option:
     """One answer that an agent offers. `id` means something to it alone; `kind`: allow_once, reject_once and others."""
 
@@ -86,7 +88,7 @@ class Option:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Question:
     """What a child asks. `text` is the end of its output, redacted and plain; `since` is a wall clock time.
 
@@ -110,7 +112,7 @@ class Question:
         return f"q-{digest.hexdigest()[:12]}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class QuestionRule:
     """A question is asked when the pattern is found in the last plain 4 KiB of output and nothing more is printed.
 
@@ -124,7 +126,7 @@ class QuestionRule:
     deny: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class InputRules:
     """How text is typed into a program, and what shows that it waits. Data of an adapter; the host obeys it.
 
@@ -148,7 +150,7 @@ class InputRules:
     silent_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AcpRules:
     """How a host speaks with an agent over the Agent Client Protocol.
 
@@ -164,7 +166,7 @@ class AcpRules:
     open_bound_s: float = 120.0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Conversation:
     """The agent's own session, behind a Session whose driver is acp.
 
@@ -181,7 +183,7 @@ class Conversation:
     code: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Usage:
     """What an agent says that it used. None: it does not say. `cached_tokens` are a part of `input_tokens`.
 
@@ -197,7 +199,7 @@ class Usage:
     is_of_conversation: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AgentTurn:
     """The present or last turn of a Session whose driver is acp, as its host saw it. An end proves nothing.
 
@@ -222,7 +224,7 @@ class AgentTurn:
         return self.state in ("ended", "failed")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Output:
     """A piece of a Session's output, redacted.
 
@@ -239,7 +241,7 @@ class Output:
     ended: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class WriteResult:
     """What became of input. `reason` says why, when it is not simply true."""
 
@@ -247,7 +249,7 @@ class WriteResult:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class HeldPorts:
     """Ports that are the child's: while its host lives it holds a shared lock on those bytes of the file at `path`."""
 
@@ -256,7 +258,7 @@ class HeldPorts:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Launch:
     """All that a host needs to start one child. `env` is complete (nothing is inherited) and is never stored.
 
@@ -297,7 +299,7 @@ class Launch:
     ports: HeldPorts | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SessionEnd:
     """The final facts of one child. Exactly one of `exit_code` and `signal` is set unless it never started.
 
@@ -316,7 +318,7 @@ class SessionEnd:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TurnLimits:
     """The deadlines of one more turn in a child that stays, as those of a `Launch`."""
 
@@ -325,7 +327,7 @@ class TurnLimits:
     on_idle: Literal["mark", "stop"] = "mark"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TurnFacts:
     """What a living child did in the turn that is over: the end of its output, and how long the turn took.
 
@@ -338,7 +340,7 @@ class TurnFacts:
     since: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SessionRecord:
     """What the folder says. `host` and `child` are None before they exist. `end` is set in terminal states.
 
@@ -378,7 +380,7 @@ class SessionRecord:
         return next((each for each in reversed(known) if each.id == turn), None)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SessionFacts:
     """One look: what the folder says and whether anything of it lives. `last_line` is the last line of output.
 

@@ -7,7 +7,6 @@ started: never a silent cut.
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import Delivery
 from coordinate_agents.sessions.starting import MAX_ARGUMENT_BYTES
+from coordinate_agents.worktrees.values import value_class
 
 WORDS: Final = frozenset(
     {"prompt", "promptFile", "worktree", "root", "graph", "subtask", "agent", "session", "externalSession"}
@@ -24,7 +24,7 @@ MAX_PASTE_BYTES: Final = 256 << 10
 _TEMPLATE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Delivered:
     """Arguments after the command, and what to write to stdin (None: nothing)."""
 

@@ -6,11 +6,11 @@ question, to wait, or to look at the worktree: never proof of anything.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from coordinate_agents.sessions.adapters.base import Interactive, LimitCode, LimitRule
 from coordinate_agents.sessions.model import QuestionKind, QuestionRule
+from coordinate_agents.worktrees.values import value_class
 
 # Patterns are looked for in this much of the end of the output.
 MAX_TEXT: Final = 4096
@@ -27,7 +27,7 @@ _LINES_WITH_COMPOSER: Final = 14
 _ONLY_CHARACTERS: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Limit:
     """A service refused. `retry_at`: when it said it will take more, in seconds since the epoch; None: it did not."""
 

@@ -7,13 +7,13 @@ in a host.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from pyte import modes
 
 from coordinate_agents.sessions.screen_layer import Layer
 from coordinate_agents.sessions.sequences import Control, Csi, Escape, Splitter, Text
+from coordinate_agents.worktrees.values import value_class
 
 # What a host keeps by default. Of more than this only the end is drawn: a quarter of a second for 1 MiB of text.
 MAX_BYTES: Final = 1 << 20
@@ -29,7 +29,7 @@ _BOUNDARY: Final = re.compile(rb"[\x1b\n]")
 _MAX_COUNT: Final = 9999
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Screen:
     """One look. `lines` are all rows from the top, without spaces at their end; the cursor counts from 0.
 

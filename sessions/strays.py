@@ -19,10 +19,10 @@ import select
 import signal
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from coordinate_agents.sessions import cgroup, process
 from coordinate_agents.sessions.process import Stat
+from coordinate_agents.worktrees.values import value_class
 
 MARK_VARIABLE = "COORDINATE_AGENTS_SESSION_MARK"
 # Stands in the command line of every host.
@@ -36,7 +36,7 @@ _MAX_ENVIRON_BYTES = 4 << 20
 _MAX_DESCRIPTORS = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Traces:
     """What to look for. `leaders`: recorded (pid, start ticks) of children, each leader of its session and group.
 
@@ -51,7 +51,7 @@ class Traces:
     cgroups: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Found:
     """`ours` may be ended; `others` are named only."""
 

@@ -1,10 +1,11 @@
 """What an adapter is: facts about one kind of agent, as data. Configuration overrides each field on its own."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
 
 from coordinate_agents.sessions.model import Delivery, Driver, InputRules, QuestionRule
+from coordinate_agents.worktrees.values import value_class
 
 CommitBy = Literal["agent", "runtime", "auto"]
 Permissions = Literal["ask", "edits", "allow", "deny"]
@@ -39,7 +40,7 @@ YES_NO: Final = QuestionRule(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LimitRule:
     """What an agent prints when its service refuses. `pattern` is looked for in the end of a turn that failed.
 
@@ -52,7 +53,7 @@ class LimitRule:
     said: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class UsageRule:
     """How an agent prints what a turn took. `line` begins a part in which the fields are looked for, `end` ends it.
 
@@ -68,7 +69,7 @@ class UsageRule:
     is_of_conversation: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Interactive:
     """The agent as a program that stays: its arguments, and how it is typed into.
 
@@ -86,7 +87,7 @@ class Interactive:
     prints_usage: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Acp:
     """The program of this kind that speaks the Agent Client Protocol; `command` None: configuration must name it.
 
@@ -99,7 +100,7 @@ class Acp:
     tells_tokens: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Adapter:
     """One kind of agent.
 
