@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from coordinate_agents.graph import preparing, turns, verifying
+from coordinate_agents.graph import preparing, turn_failures, turns, verifying
 from coordinate_agents.graph.branches import gone_commit
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.crashpoints import crash_point
@@ -144,7 +144,7 @@ async def _perform_task(context: Context, effect: TaskEffect) -> Event | tuple[E
         case AwaitRetry(subtask=subtask):
             return await turns.await_retry(context, subtask)
         case ExplainExit(subtask=subtask):
-            return await turns.explain_exit(context, subtask)
+            return await turn_failures.explain_exit(context, subtask)
         case Verify():
             return await verifying.verify(context, effect)
         case _:

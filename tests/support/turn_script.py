@@ -74,6 +74,10 @@ class Points:
     def let_go(self, name: str) -> None:
         self._gates.pop(name).set()
 
+    def hold_on(self, name: str) -> anyio.Event:
+        """Whoever is held there stays so until the event is set, and whoever comes from now on passes."""
+        return self._gates.pop(name)
+
     def is_held(self, name: str) -> bool:
         return name in self._gates
 

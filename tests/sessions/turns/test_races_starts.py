@@ -9,16 +9,22 @@ from turn_script import SPEC, T1, T2, S, Script, ScriptedDriver, end, refusal, s
 
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import SessionId
-from coordinate_agents.sessions.turns.model import Completed, ProcessExited, TurnCompleted, TurnSpec
+from coordinate_agents.sessions.turns.model import Completed, ProcessExited, TurnCompleted, TurnId, TurnSpec
 from coordinate_agents.sessions.turns.ports import ResumeFailed
 
 pytestmark = pytest.mark.anyio
 
 
-async def refusal_of(script: Script, codes: list[str], is_wanted: Callable[[], bool] = lambda: True) -> None:
+async def refusal_of(
+    script: Script,
+    codes: list[str],
+    is_wanted: Callable[[], bool] = lambda: True,
+    *,
+    replacing: TurnId | None = None,
+) -> None:
     """Start a turn; the code of what refuses it is added."""
     try:
-        await script.turns.start_turn(S, SPEC, is_wanted=is_wanted)
+        await script.turns.start_turn(S, SPEC, is_wanted=is_wanted, replacing=replacing)
     except SessionError as error:
         codes.append(error.code)
 
@@ -91,6 +97,26 @@ async def test_15_a_follow_up_that_is_slow_to_validate_does_not_bring_the_old_en
             (2, "running"),
         ]
         assert script.told(T1) == [Completed("end_turn")]
+
+
+async def test_15_a_follow_up_that_was_found_valid_before_another_turn_came_and_went_starts_nothing() -> None:
+    async with scripted() as script:
+        await script.turns.start_turn(S, SPEC)
+        script.driver.points.hold("validate")
+        refused: list[str] = []
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: refusal_of(script, refused, replacing=T1))
+            await script.settle()
+            slow = script.driver.points.hold_on("validate")
+            for turn in (T1, T2):
+                script.driver.say(TurnCompleted(turn, "end_turn"))
+                await script.turns.wait_for_turn(S, turn)
+                if turn == T1:
+                    await script.turns.start_turn(S, SPEC)
+            slow.set()
+        view = await script.turns.get_state(S)
+        assert (refused, view.state, view.generation) == (["SESSION_STATE_CONFLICT"], "idle", 2)
+        assert script.driver.calls[-2:] == ["begin t2", "rest"]
 
 
 async def test_a_replaced_turn_is_asked_to_stop_and_its_end_is_told_to_nobody() -> None:
