@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import anyio
 import anyio.to_thread
@@ -28,7 +29,9 @@ LONGEST_S: Final = 25.0
 # A cancelled wait leaves its thread after so long; shorter, and graph-wait could not tell that nobody drives (3 s).
 SLICE_S: Final = 5.0
 PROGRESS_EVERY_S: Final = 2.0
-MAX_LOOKS: Final = 16
+MAX_LOOKS: Final = 64
+# A host that does not answer holds each look for a second: those at one Session take no more threads than this.
+MAX_LOOKS_AT_ONE: Final = 8
 MAX_WAITS: Final = 48
 MAX_UNDERWAY: Final = 64
 # Results that were ready after their call had ended, kept for whoever asks.
@@ -52,6 +55,7 @@ class Calls:
         # Of their own: however many calls wait, a look finds a thread.
         self._waits = anyio.CapacityLimiter(MAX_WAITS)
         self._processes = anyio.CapacityLimiter(MAX_UNDERWAY)
+        self._at_one: WeakValueDictionary[str, anyio.CapacityLimiter] = WeakValueDictionary()
         self._count = 0
         self.underway: dict[str, Underway] = {}
 
@@ -65,8 +69,17 @@ class Calls:
 
     async def look(self, invocation: Invocation, threads: anyio.CapacityLimiter | None = None) -> tuple[Document, int]:
         """The answer from a worker thread; `threads`: those that may be used, by default those for looking."""
-        limiter = threads or self._looks
-        return await anyio.to_thread.run_sync(answer, invocation, abandon_on_cancel=True, limiter=limiter)
+        session = invocation.values.get("session")
+        if threads is not None or session is None:
+            return await self._answer(invocation, threads or self._looks)
+        at_one = self._at_one.get(session)
+        if at_one is None:
+            self._at_one[session] = at_one = anyio.CapacityLimiter(MAX_LOOKS_AT_ONE)
+        async with at_one:
+            return await self._answer(invocation, self._looks)
+
+    async def _answer(self, invocation: Invocation, threads: anyio.CapacityLimiter) -> tuple[Document, int]:
+        return await anyio.to_thread.run_sync(answer, invocation, abandon_on_cancel=True, limiter=threads)
 
     # --- waiting
 

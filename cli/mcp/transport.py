@@ -13,6 +13,7 @@ import os
 import select
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -33,6 +34,8 @@ from mcp_types import (
 MAX_LINE_BYTES: Final = 160 << 20
 # The server ends within a second of its input: what is asked just before the end may still be answered.
 LAST_ANSWERS_S: Final = 0.6
+# Whatever waits then: a client that went away may have left its own end of our output full, or open in another process.
+LAST_MOMENT_S: Final = 0.75
 _READ_BYTES: Final = 1 << 16
 
 
@@ -70,6 +73,7 @@ class Wire:
         errors, answered = anyio.create_memory_object_stream[JSONRPCError](64)
         # A daemon: it blocks in read(2) for as long as the client lives.
         threading.Thread(target=self._read, args=(loop, to_server, errors), daemon=True).start()
+        threading.Thread(target=self._leave_behind_client, daemon=True).start()
         async with anyio.create_task_group() as group:
             group.start_soon(self._write, from_server)
             group.start_soon(self._complain, answered)
@@ -89,6 +93,18 @@ class Wire:
             asyncio.run_coroutine_threadsafe(self._end(to_server), loop).result()
         except (RuntimeError, anyio.BrokenResourceError, anyio.ClosedResourceError, asyncio.CancelledError):
             return  # the loop has ended
+
+    def _leave_behind_client(self) -> None:
+        """In a thread of its own: end the process soon after nobody holds the other end of the input any more.
+
+        The end of the input itself comes behind everything that was asked, and nothing of that may be taken as long as
+        nothing can be written. Source: poll(2), POLLHUP is told without being asked for; of a file it never is.
+        """
+        poll = select.poll()
+        poll.register(self._source, 0)
+        poll.poll()
+        time.sleep(LAST_MOMENT_S)
+        leave()
 
     # --- in the event loop
 
@@ -125,7 +141,8 @@ class Wire:
                     os.write(self._sink, data)
                 else:
                     # In a thread: a client that does not read must not keep other requests from being worked on.
-                    await anyio.to_thread.run_sync(_write_all, self._sink, data)
+                    # Left behind at the end: it may never come back.
+                    await anyio.to_thread.run_sync(_write_all, self._sink, data, abandon_on_cancel=True)
         except OSError:
             leave()
 

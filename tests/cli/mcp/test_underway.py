@@ -1,18 +1,23 @@
 """Calls side by side, clients that leave, and two callers at once (MC-01, MC-02, MC-03, MC-05, MC-08)."""
 
 import contextlib
+import fcntl
 import json
 import os
+import select
 import signal
 import sqlite3
+import struct
+import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import anyio
 import psutil
 import pytest
 from mcp_client import PREFIX, McpClient
-from world import FIXTURES, World, until
+from world import FIXTURES, PROGRAM, World, until
 
 from coordinate_agents.cli.invocation import Invocation
 from coordinate_agents.cli.mcp.calls import Calls
@@ -118,6 +123,53 @@ def test_a_look_finds_a_thread_however_many_calls_wait(world: World, client: Mcp
     assert not any(client.has_answered(each) for each in waits)
     world.release("a")
     assert {client.result(each)["structuredContent"]["data"]["graph"]["state"] for each in waits} == {"SUCCEEDED"}
+
+
+def test_looks_at_a_host_that_does_not_answer_hold_up_no_other(world: World, client: McpClient) -> None:
+    """Each of them takes a thread for a second, and there are more of them than threads."""
+    stays = ("/bin/sh", "-c", "exec sleep 600")
+    world.configure({"silent": stays, "other": stays}, default="other")
+    silent, other = (client.data("session_open", agent=name)["session"] for name in ("silent", "other"))
+    os.kill(silent["hostPid"], signal.SIGSTOP)
+    try:
+        looks = [client.begin("session_status", sessionId=silent["id"]) for _ in range(80)]
+        assert client.data("session_status", sessionId=other["id"])["session"]["liveness"] == "live"
+        assert client.data("graph_list") == {"graphs": []}
+        answered = [each for each in looks if client.has_answered(each)]
+        assert len(answered) < len(looks) // 2
+    finally:
+        os.kill(silent["hostPid"], signal.SIGCONT)
+    assert {client.result(each)["structuredContent"]["data"]["session"]["id"] for each in looks} == {silent["id"]}
+    for session in (silent, other):
+        client.data("session_close", sessionId=session["id"], now=True)
+
+
+def test_the_server_ends_with_its_input_though_its_client_reads_nothing(world: World) -> None:
+    """Neither an answer that was cut in the middle nor requests that nobody takes any more keep it."""
+    message = {"jsonrpc": "2.0", "method": "tools/list", "params": {}}
+    with subprocess.Popen(
+        [PROGRAM.with_name("coordinate-agents-mcp")],
+        cwd=world.root,
+        env=world.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "deaf", "version": "1"}}
+        begin = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client}
+        lines = [begin, *({**message, "id": number} for number in range(1, 200)), "no message", *["{}"] * 200]
+        server.stdin.write("".join(f"{json.dumps(line)}\n" for line in lines).encode())
+        server.stdin.flush()
+        out = server.stdout.fileno()
+        size = fcntl.fcntl(out, fcntl.F_GETPIPE_SZ)
+        until(lambda: _unread(out) > size - select.PIPE_BUF or None, "the pipe is full")
+        server.stdin.close()
+        assert server.wait(30) == 0
+
+
+def _unread(descriptor: int) -> int:
+    return int(struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4))[0])
 
 
 def test_a_cancelled_call_ends_alone_and_its_session_lives(world: World, client: McpClient) -> None:
