@@ -4,12 +4,14 @@ The death of the host is nobody's verdict: the command is run again, as by a dri
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import anyio
 
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.events import CommandStarting, IntegrationCommandStarting
+from coordinate_agents.graph.ports import Sessions
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.sessions.agent import CommandRequest
 from coordinate_agents.sessions.errors import HostDiedError
@@ -18,6 +20,8 @@ from coordinate_agents.worktrees.model import INTEGRATION_SLUG
 
 # Somebody's kill -9 hits once; what dies again dies for a reason (no memory, say) that a third try would meet too.
 _TRIES: Final = 2
+# Its host ends a command in time, and needs its close bound for that; one that was stopped ends nothing.
+_HOST_BOUND_S: Final = 60.0
 
 
 async def run_command(
@@ -49,6 +53,15 @@ async def _until_ended(
     raise died
 
 
+async def wait_at_most(sessions: Sessions, session: SessionId, bound_s: float) -> SessionEnd:
+    """The end of a command. One whose host let its time pass is closed from here, and has timed out all the same."""
+    with anyio.move_on_after(bound_s):
+        return await sessions.wait(session)
+    await sessions.close(session, graceful=False)
+    end = await sessions.wait(session)
+    return replace(end, cause="timeout") if end.cause == "close" else end
+
+
 async def _run_once(
     context: Context, run: TaskRun, command: Sequence[str], *, name: str, path: str, timeout_s: float
 ) -> SessionEnd:
@@ -71,7 +84,7 @@ async def _run_once(
     )
     try:
         await context.sessions.start(launch)
-        return await context.sessions.wait(session)
+        return await wait_at_most(context.sessions, session, timeout_s + _HOST_BOUND_S)
     except BaseException:
         with anyio.CancelScope(shield=True):
             await context.sessions.close(session, graceful=False)

@@ -1,12 +1,19 @@
 """A driver that is stopped (SIGSTOP) is named, not replaced; a clock that jumps changes nothing that was recorded."""
 
 import subprocess
+from pathlib import Path
 from typing import Any
 
+import anyio
 import psutil
 import pytest
 from crashes import PLAIN
+from hosts import shell
 from world import PROGRAM, RUN_LIMIT_S, World, until
+
+from coordinate_agents.graph.custody import wait_at_most
+from coordinate_agents.sessions.client import SessionHosts
+from coordinate_agents.sessions.model import SessionId
 
 pytestmark = pytest.mark.story
 
@@ -75,6 +82,21 @@ def test_a_hold_that_a_suspended_host_cannot_hear_reaches_it_when_it_runs_again(
     world.release("a")
     assert driver.wait(60) == 0, world.said()
     world.assert_nothing_left("plan")
+
+
+async def _lets_its_time_pass(place: Path) -> tuple[str, str]:
+    """How a command ended whose host was stopped, and whether its tree lives."""
+    sessions, session = SessionHosts(place / "sessions", runtime_dir=place), SessionId("s")
+    record = await sessions.start(shell("s", "sleep 600", timeout_s=0.5))
+    assert record.host is not None and record.child is not None
+    psutil.Process(record.host.pid).suspend()
+    end = await wait_at_most(sessions, session, 0.6)
+    return end.cause, "lives" if psutil.pid_exists(record.child.pid) else "ended"
+
+
+def test_a_check_whose_host_is_suspended_times_out_all_the_same(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Before, a driver that lived waited for as long as the host was stopped."""
+    assert anyio.run(_lets_its_time_pass, tmp_path_factory.mktemp("s")) == ("timeout", "ended")
 
 
 def _session(world: World) -> Any:
