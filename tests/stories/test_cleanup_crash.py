@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crashes import POINTS
+from crashes import POINTS, Dies, both_ways
 from world import World, git
 
 pytestmark = pytest.mark.story
@@ -19,15 +19,10 @@ _PREFIXES = ("removal.", "remove.", "branch.", "undo.", "forget.")
 UNDO_POINTS = ("undo.intended", "undo.created", "undo.filled", "undo.made")
 
 
-@pytest.fixture
-def ended(world: World) -> World:
-    """One subtask that failed with a commit, and with changes when its id says so."""
+def run(world: World, subtask: str) -> Path:
+    """It failed with a commit, and with changes when its id says so. Its worktree."""
     body = 'echo "$S" > "f-$S"; git add .; git commit -qm "$S"; test "$S" = clean || echo more > more; exit 1'
     world.configure({"one": (world.agent(body),)})
-    return world
-
-
-def run(world: World, subtask: str) -> Path:
     assert world.run("graph-run", world.graph(f"subtasks: [{{id: {subtask}, spec: x}}]\n")).code == 4
     return Path(subtask_of(world)["worktree"])
 
@@ -37,102 +32,108 @@ def subtask_of(world: World) -> dict[str, Any]:
     return found
 
 
-def test_a_cleanup_that_died_at_named_points_is_finished_by_the_same_command(ended: World) -> None:
-    worktree = run(ended, "clean")
-    before, tip = ended.user_state(), git(ended.root, "rev-parse", "coordinate-agents/plan/clean")
-    words = ("graph-cleanup", "plan", "--branches", "--json")
-    for point in CLEANUP_POINTS:
-        ended.run_dying(point, *words)
-        assert ended.run("graph-status", "plan").code == 0
+def test_a_cleanup_that_died_at_named_points_is_finished_by_the_same_command(world: World) -> None:
+    def story(world: World, dies: Dies) -> None:
+        worktree = run(world, "clean")
+        before, tip = world.user_state(), git(world.root, "rev-parse", "coordinate-agents/plan/clean")
+        words = ("graph-cleanup", "plan", "--branches", "--json")
+        for point in CLEANUP_POINTS:
+            dies(point, *words)
 
-    again = ended.run(*words)
+        again = world.run(*words)
 
-    assert again.code == 0, str(again)
-    assert again.data["items"][0]["outcome"] in ("removed", "absent")
-    assert not list(ended.worktrees.glob("*"))
-    assert not list((ended.root / ".git/worktrees").glob("*"))
-    assert git(ended.root, "for-each-ref", "refs/heads/coordinate-agents") == ""
-    assert ended.user_state() == before
-    back = ended.run("graph-undo", "plan", "--json")
-    assert back.data["items"][0]["outcome"] == "restored"
-    assert git(worktree, "rev-parse", "HEAD") == tip
-    ended.assert_nothing_left("plan")
+        assert again.code == 0, str(again)
+        assert again.data["items"][0]["outcome"] in ("removed", "absent")
+        assert not list(world.worktrees.glob("*"))
+        assert not list((world.root / ".git/worktrees").glob("*"))
+        assert git(world.root, "for-each-ref", "refs/heads/coordinate-agents") == ""
+        assert world.user_state() == before
+        back = world.run("graph-undo", "plan", "--json")
+        assert back.data["items"][0]["outcome"] == "restored"
+        assert git(worktree, "rev-parse", "HEAD") == tip
+
+    both_ways(world, story)
 
 
-def test_a_discard_that_died_is_finished_and_undone_byte_by_byte(ended: World) -> None:
-    worktree = run(ended, "spoilt")
-    token = ended.run("graph-cleanup", "plan", "--discard", "spoilt", "--json").data["items"][0]["token"]
-    words = ("graph-cleanup", "plan", "--discard", "spoilt", "--confirm", token, "--json")
-    for point in DISCARD_POINTS:
-        ended.run_dying(point, *words)
+def test_a_discard_that_died_is_finished_and_undone_byte_by_byte(world: World) -> None:
+    def story(world: World, dies: Dies) -> None:
+        worktree = run(world, "spoilt")
+        token = world.run("graph-cleanup", "plan", "--discard", "spoilt", "--json").data["items"][0]["token"]
+        words = ("graph-cleanup", "plan", "--discard", "spoilt", "--confirm", token, "--json")
+        for point in DISCARD_POINTS:
+            dies(point, *words)
 
-    again = ended.run(*words)
+        again = world.run(*words)
 
-    assert again.code == 0, str(again)
-    assert not os.path.lexists(worktree)
-    pins = git(ended.root, "for-each-ref", "--format=%(objectname)", "refs/coordinate-agents/plan/spoilt/discard-*")
-    assert pins.split() == [subtask_of(ended)["discard"]]
-    assert ended.run("graph-undo", "plan").code == 0
-    assert (worktree / "more").read_text() == "more\n"
-    assert git(worktree, "status", "--porcelain") == "?? more"
+        assert again.code == 0, str(again)
+        assert not os.path.lexists(worktree)
+        pins = git(world.root, "for-each-ref", "--format=%(objectname)", "refs/coordinate-agents/plan/spoilt/discard-*")
+        assert pins.split() == [subtask_of(world)["discard"]]
+        assert world.run("graph-undo", "plan").code == 0
+        assert (worktree / "more").read_text() == "more\n"
+        assert git(worktree, "status", "--porcelain") == "?? more"
+
+    both_ways(world, story)
 
 
 @pytest.mark.parametrize("point", ["remove.aside", "remove.decided", "removal.removed"])
-def test_a_subtask_whose_removal_died_is_run_again_without_a_second_cleanup(ended: World, point: str) -> None:
-    worktree = run(ended, "clean")
-    ended.run_dying(point, "graph-cleanup", "plan")
-    ended.configure({"one": (ended.agent('test -f "f-$S"; echo b > b; git add b; git commit -qm b'),)})
+def test_a_subtask_whose_removal_died_is_run_again_without_a_second_cleanup(world: World, point: str) -> None:
+    worktree = run(world, "clean")
+    world.run_dying(point, "graph-cleanup", "plan")
+    world.configure({"one": (world.agent('test -f "f-$S"; echo b > b; git add b; git commit -qm b'),)})
 
-    again = ended.run("graph-run", "plan", "--retry-failed", "--json")
+    again = world.run("graph-run", "plan", "--retry-failed", "--json")
 
     assert again.code == 0, str(again)
-    assert subtask_of(ended)["worktree"] == str(worktree)
+    assert subtask_of(world)["worktree"] == str(worktree)
     assert sorted(path.name for path in worktree.parent.iterdir()) == ["clean"]
-    ended.assert_nothing_left("plan")
+    world.assert_nothing_left("plan")
 
 
-def test_an_undo_that_died_at_named_points_is_finished_by_the_same_command(ended: World) -> None:
-    worktree = run(ended, "spoilt")
-    token = ended.run("graph-cleanup", "plan", "--discard", "spoilt", "--json").data["items"][0]["token"]
-    assert ended.run("graph-cleanup", "plan", "--discard", "spoilt", "--confirm", token).code == 0
-    for point in UNDO_POINTS:
-        ended.run_dying(point, "graph-undo", "plan")
+def test_an_undo_that_died_at_named_points_is_finished_by_the_same_command(world: World) -> None:
+    def story(world: World, dies: Dies) -> None:
+        worktree = run(world, "spoilt")
+        token = world.run("graph-cleanup", "plan", "--discard", "spoilt", "--json").data["items"][0]["token"]
+        assert world.run("graph-cleanup", "plan", "--discard", "spoilt", "--confirm", token).code == 0
+        for point in UNDO_POINTS:
+            dies(point, "graph-undo", "plan")
 
-    again = ended.run("graph-undo", "plan", "--json")
+        again = world.run("graph-undo", "plan", "--json")
 
-    assert (again.code, again.data["items"][0]["outcome"]) == (0, "restored"), str(again)
-    assert (worktree / "more").read_text() == "more\n"
-    assert git(worktree, "status", "--porcelain") == "?? more"
-    assert subtask_of(ended)["worktree"] == str(worktree)
-    ended.assert_nothing_left("plan")
+        assert (again.code, again.data["items"][0]["outcome"]) == (0, "restored"), str(again)
+        assert (worktree / "more").read_text() == "more\n"
+        assert git(worktree, "status", "--porcelain") == "?? more"
+        assert subtask_of(world)["worktree"] == str(worktree)
+
+    both_ways(world, story)
 
 
-def test_cleanup_after_an_undo_that_died_leaves_no_folder_that_no_record_knows(ended: World) -> None:
+def test_cleanup_after_an_undo_that_died_leaves_no_folder_that_no_record_knows(world: World) -> None:
     """Before, it answered that the subtask has no worktree, while the half-made one stood there for ever."""
-    worktree = run(ended, "clean")
-    assert ended.run("graph-cleanup", "plan").code == 0
+    worktree = run(world, "clean")
+    assert world.run("graph-cleanup", "plan").code == 0
     for point in ("undo.intended", "undo.created"):
-        ended.run_dying(point, "graph-undo", "plan")
-        assert "graph-undo was cut short" in ended.run("graph-cleanup", "plan", "--dry-run").out
-        refused = ended.run("graph-forget", "plan")
+        world.run_dying(point, "graph-undo", "plan")
+        assert "graph-undo was cut short" in world.run("graph-cleanup", "plan", "--dry-run").out
+        refused = world.run("graph-forget", "plan")
         assert (refused.code, refused.err.splitlines()[-1]) == (1, "Next: coordinate-agents graph-cleanup plan --all")
 
-        again = ended.run("graph-cleanup", "plan", "--json")
+        again = world.run("graph-cleanup", "plan", "--json")
 
         assert (again.code, again.data["items"][0]["outcome"]) == (0, "removed"), str(again)
         assert not os.path.lexists(worktree)
-    ended.assert_nothing_left("plan")
-    assert ended.run("graph-forget", "plan").code == 0
+    world.assert_nothing_left("plan")
+    assert world.run("graph-forget", "plan").code == 0
 
 
-def test_a_forgetting_that_died_at_named_points_is_finished_by_the_same_command(ended: World) -> None:
-    run(ended, "clean")
-    assert ended.run("graph-cleanup", "plan").code == 0
+def test_a_forgetting_that_died_at_named_points_is_finished_by_the_same_command(world: World) -> None:
+    run(world, "clean")
+    assert world.run("graph-cleanup", "plan").code == 0
     for point in FORGET_POINTS:
-        ended.run_dying(point, "graph-forget", "plan")
-    assert ended.run("graph-forget", "plan").code == 0
-    assert not list((ended.root / ".git/coordinate-agents/sessions").glob("plan.*"))
-    ended.assert_nothing_left("plan")
+        world.run_dying(point, "graph-forget", "plan")
+    assert world.run("graph-forget", "plan").code == 0
+    assert not list((world.root / ".git/coordinate-agents/sessions").glob("plan.*"))
+    world.assert_nothing_left("plan")
 
 
 def test_every_point_of_a_removal_is_in_a_case_here() -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from crashes import OF_CONFLICTS, POINTS
+from crashes import OF_CONFLICTS, POINTS, Dies, both_ways
 from world import World, git
 
 pytestmark = pytest.mark.story
@@ -20,17 +20,10 @@ ABORTING = ("giving.recorded", "integration.kept")
 WRITING = ("store.append.inserted:1", "store.append.committed:1")
 
 
-@pytest.fixture
-def both(world: World) -> World:
+def configure(world: World) -> None:
+    """Agents of a and b write the same file."""
     body = 'case "$S" in a|b) echo "$S" > same;; *) echo x > f;; esac; git add -A; git commit -q -m "of $S"'
     world.configure({"one": (world.agent(body),)})
-    return world
-
-
-def dies(world: World, point: str, *command: str) -> None:
-    """The command dies at the point, everything can be looked at meanwhile, and the same command comes to its end."""
-    world.run_dying(point, *command)
-    assert world.run("graph-status", "plan").code == 0
 
 
 def test_every_point_of_a_conflict_is_walked() -> None:
@@ -42,45 +35,53 @@ def path_of(world: World, *subtask: str) -> Path:
     return Path(world.run("graph-path", "plan", *subtask).out.strip())
 
 
-def test_opening_and_giving_up_a_merge_survive_a_death_at_every_point(both: World) -> None:
-    assert both.run("graph-run", both.graph(PLAN)).code == 5
-    for point in (*OPENING, *WRITING):
-        dies(both, point, "graph-resolve", "plan", "c")
-        if point == "conflict.opened":
-            (path_of_record(both) / "f-mine").write_text("not touched\n")
-    assert both.run("graph-resolve", "plan", "c").code == 0
-    path = path_of(both, "c")
-    assert (path / "f-mine").read_text() == "not touched\n"
-    (path / "f-mine").unlink()
-    assert git(path, "status", "--porcelain") == "AA same"
-    (path / "same").write_text("half way\n")
-    for point in GIVING_UP:
-        dies(both, point, "graph-resolve", "plan", "c", "--abort")
-    assert both.run("graph-resolve", "plan", "c", "--abort").code == 0
-    assert git(path, "status", "--porcelain") == ""
-    pins = git(both.root, "for-each-ref", "--format=%(refname)", "refs/coordinate-agents/plan/").split()
-    kept = [git(both.root, "show", f"{pin}:same") for pin in pins if "/discard-" in pin]
-    assert "half way" in kept
-    both.assert_nothing_left("plan")
+def test_opening_and_giving_up_a_merge_survive_a_death_at_every_point(world: World) -> None:
+    def story(world: World, dies: Dies) -> None:
+        configure(world)
+        mine = None
+        assert world.run("graph-run", world.graph(PLAN)).code == 5
+        for point in (*OPENING, *WRITING):
+            if dies(point, "graph-resolve", "plan", "c") and point == "conflict.opened":
+                mine = path_of_record(world) / "f-mine"
+                mine.write_text("not touched\n")
+        assert world.run("graph-resolve", "plan", "c").code == 0
+        path = path_of(world, "c")
+        if mine is not None:
+            assert mine.read_text() == "not touched\n"
+            mine.unlink()
+        assert git(path, "status", "--porcelain") == "AA same"
+        (path / "same").write_text("half way\n")
+        for point in GIVING_UP:
+            dies(point, "graph-resolve", "plan", "c", "--abort")
+        assert world.run("graph-resolve", "plan", "c", "--abort").code == 0
+        assert git(path, "status", "--porcelain") == ""
+        pins = git(world.root, "for-each-ref", "--format=%(refname)", "refs/coordinate-agents/plan/").split()
+        kept = [git(world.root, "show", f"{pin}:same") for pin in pins if "/discard-" in pin]
+        assert "half way" in kept
+
+    both_ways(world, story)
 
 
 @pytest.mark.parametrize("how", ["added", "committed"])
-def test_taking_a_merge_survives_a_death_at_every_point(both: World, how: str) -> None:
-    assert both.run("graph-run", both.graph(PLAN)).code == 5
-    assert both.run("graph-resolve", "plan", "c").code == 0
-    path = path_of(both, "c")
-    (path / "same").write_text("a and b\n")
-    git(path, "add", "same")
-    if how == "committed":
-        git(path, "commit", "-q", "-m", "by hand")
-    for point in (*TAKING, *WRITING):
-        dies(both, point, "graph-resolve", "plan", "c", "--continue")
-    assert both.run("graph-resolve", "plan", "c", "--continue").code == 0
-    assert git(path, "status", "--porcelain") == ""
-    done = both.run("graph-run", "plan", "--integrate", "--json")
-    assert done.code == 0, str(done)
-    assert both.files("coordinate-agents/plan/integration")["same"] == "a and b"
-    both.assert_nothing_left("plan")
+def test_taking_a_merge_survives_a_death_at_every_point(world: World, how: str) -> None:
+    def story(world: World, dies: Dies) -> None:
+        configure(world)
+        assert world.run("graph-run", world.graph(PLAN)).code == 5
+        assert world.run("graph-resolve", "plan", "c").code == 0
+        path = path_of(world, "c")
+        (path / "same").write_text("a and b\n")
+        git(path, "add", "same")
+        if how == "committed":
+            git(path, "commit", "-q", "-m", "by hand")
+        for point in (*TAKING, *WRITING):
+            dies(point, "graph-resolve", "plan", "c", "--continue")
+        assert world.run("graph-resolve", "plan", "c", "--continue").code == 0
+        assert git(path, "status", "--porcelain") == ""
+        done = world.run("graph-run", "plan", "--integrate", "--json")
+        assert done.code == 0, str(done)
+        assert world.files("coordinate-agents/plan/integration")["same"] == "a and b"
+
+    both_ways(world, story)
 
 
 def path_of_record(world: World) -> Path:
@@ -89,27 +90,31 @@ def path_of_record(world: World) -> Path:
     return path
 
 
-def test_an_integration_conflict_survives_a_death_at_every_point(both: World) -> None:
-    plan = both.graph(PAIR)
-    assert both.run("graph-run", plan).code == 0
-    for point in STOPPING:
-        dies(both, point, "graph-integrate", "plan")
-    (path,) = both.worktrees.glob("*/plan/integration")
-    (path / "same").write_text("half way\n")
-    assert both.run("graph-integrate", "plan").code == 5
-    assert (path / "same").read_text() == "half way\n"
-    for point in ABORTING:
-        dies(both, point, "graph-integrate", "plan", "--abort")
-        refused = both.run("graph-integrate", "plan", "--json")
-        assert refused.document["error"]["next"] == "coordinate-agents graph-integrate plan --abort"
-    assert both.run("graph-integrate", "plan", "--abort").code == 0
-    assert git(path, "status", "--porcelain") == ""
-    assert both.run("graph-integrate", "plan").code == 5
-    (path / "same").write_text("a and b\n")
-    git(path, "add", "same")
-    for point in (*TAKING, "integration.merged", "integration.published"):
-        dies(both, point, "graph-integrate", "plan", "--continue")
-    assert both.run("graph-integrate", "plan", "--continue").code == 0
-    assert both.status("plan")["graph"]["state"] == "INTEGRATED"
-    assert both.files("coordinate-agents/plan/integration")["same"] == "a and b"
-    both.assert_nothing_left("plan")
+def test_an_integration_conflict_survives_a_death_at_every_point(world: World) -> None:
+    def story(world: World, dies: Dies) -> None:
+        configure(world)
+        plan = world.graph(PAIR)
+        assert world.run("graph-run", plan).code == 0
+        for point in STOPPING:
+            dies(point, "graph-integrate", "plan")
+        assert world.run("graph-integrate", "plan").code == 5
+        (path,) = world.worktrees.glob("*/plan/integration")
+        (path / "same").write_text("half way\n")
+        assert world.run("graph-integrate", "plan").code == 5
+        assert (path / "same").read_text() == "half way\n"
+        for point in ABORTING:
+            if dies(point, "graph-integrate", "plan", "--abort"):
+                refused = world.run("graph-integrate", "plan", "--json")
+                assert refused.document["error"]["next"] == "coordinate-agents graph-integrate plan --abort"
+        assert world.run("graph-integrate", "plan", "--abort").code == 0
+        assert git(path, "status", "--porcelain") == ""
+        assert world.run("graph-integrate", "plan").code == 5
+        (path / "same").write_text("a and b\n")
+        git(path, "add", "same")
+        for point in (*TAKING, "integration.merged", "integration.published"):
+            dies(point, "graph-integrate", "plan", "--continue")
+        assert world.run("graph-integrate", "plan", "--continue").code == 0
+        assert world.status("plan")["graph"]["state"] == "INTEGRATED"
+        assert world.files("coordinate-agents/plan/integration")["same"] == "a and b"
+
+    both_ways(world, story)

@@ -123,6 +123,33 @@ UNDONE: Final = Story("undone", _PLAN, _undone)
 STORIES: Final = {story.name: story for story in (WHOLE, PLAIN, LOST, UNDONE)}
 
 
+# Says the words so that they die at the point, or does not say them at all; whether it did.
+Dies = Callable[..., bool]
+
+
+def both_ways(world: World, story: Callable[[World, Dies], None]) -> None:
+    """Play the story without any death in another world, then with all of its deaths: both come to the same end."""
+    other = World(world.place / "undisturbed", world.home)
+    story(other, lambda point, *words: False)
+    undisturbed = told(other)
+    other.assert_nothing_left("plan")
+    before = world.user_state()
+
+    def dies(point: str, *words: str) -> bool:
+        world.run_dying(point, *words)
+        assert world.run("graph-status", "plan").code == 0
+        return True
+
+    story(world, dies)
+    disturbed = told(world)
+    differing = {
+        name: (disturbed[name], undisturbed[name]) for name in undisturbed if disturbed[name] != undisturbed[name]
+    }
+    assert not differing, json.dumps(differing, indent=1)
+    assert world.user_state() == before
+    world.assert_nothing_left("plan")
+
+
 def told(world: World) -> dict[str, Any]:
     """What two ways to the same end have in common."""
     trees = _trees(world)
@@ -134,13 +161,17 @@ def told(world: World) -> dict[str, Any]:
         "certificates": {item["subtask"]: item for item in _certificates(state, trees)},
         "holds": world.run("graph-verify", "plan", "--json").data["holds"],
         "worktrees": {"/".join(path.parts[-2:]): _worktree(path) for path in world.worktrees.glob("*/*/*")},
-        "registered": sorted(path.name for path in (world.root / ".git" / "worktrees").iterdir()),
+        "registered": sorted(path.name for path in (world.root / ".git" / "worktrees").glob("*")),
         "recorded": sorted(path.name for path in (state / "worktrees" / "plan").glob("*.json")),
         "agents": sorted({line[1] for line in world.log_lines() if line[0] == "end"}),
         "overlaps": [line for line in world.log_lines() if line[0] == "overlap"],
-        "files": world.files("coordinate-agents/plan/integration"),
+        "files": world.files("coordinate-agents/plan/integration") if _is_integrated(world) else {},
         "left": sorted(name for name in _hidden(state) if not DRAFTS.fullmatch(name)),
     }
+
+
+def _is_integrated(world: World) -> bool:
+    return git(world.root, "for-each-ref", "refs/heads/coordinate-agents/plan/integration") != ""
 
 
 def _status(world: World, trees: dict[str, str]) -> Any:
@@ -152,9 +183,13 @@ def _status(world: World, trees: dict[str, str]) -> Any:
         for key in ("attempt", "startedAt", "endedAt", "elapsedS"):
             del item[key]
         item["session"] = item["session"] and item["session"]["state"]
-    for item in (*data["subtasks"], data["integration"]):
-        for check in (item.get("evidence") or item)["checks"]:
+    for item in filter(None, (*data["subtasks"], data["integration"])):
+        for check in (item.get("evidence") or item).get("checks", ()):
             del check["durationMs"], check["logPath"]
+        if item["failure"]:
+            del item["failure"]["logPath"]
+    for item in data["attention"]:
+        del item["since"]
     # The folder of the worktrees is named after the place, too.
     text = re.sub(r"/checkout-[0-9a-f]+/", "/checkout/", json.dumps(data).replace(str(world.place), ""))
     return json.loads(_as_trees(text, trees))
@@ -186,8 +221,10 @@ def attempts(world: World) -> dict[str, int]:
 def _refs(world: World) -> Iterator[tuple[str, str]]:
     for line in git(world.root, "for-each-ref", "--format=%(refname) %(objectname)").splitlines():
         name, oid = line.split()
-        # The name of a user's tip is its commit, which depends on the time.
-        yield re.sub(r"\+tips/[0-9a-f]+", "+tips/" + git(world.root, "rev-parse", f"{oid}^{{tree}}"), name), oid
+        # The name of a user's tip is its commit, which depends on the time, as what was merged by hand does. What was
+        # given up may be kept twice.
+        tree = git(world.root, "rev-parse", f"{oid}^{{tree}}")
+        yield re.sub(r"(\+tips/|\+resolved/|discard-)[0-9a-f]+$", rf"\g<1>{tree}", name), oid
 
 
 def _trees(world: World) -> dict[str, str]:
