@@ -125,7 +125,13 @@ async def settle_refs(context: Context) -> tuple[str, ...]:
     wanted = recorded_refs(context)
     if not wanted:
         return ()
-    return await _set_back(context, wanted, await context.call(context.worktrees.runtime_branches, context.graph_id))
+    found = await context.call(context.worktrees.runtime_branches, context.graph_id)
+    changed = await _set_back(context, wanted, found)
+    for name in changed:
+        was = f"; {found[name][:12]}, where it stood, is kept by a pin" if name in found else ""
+        branch = name.removeprefix("refs/heads/")
+        context.progress.notice(f"branch {branch} is set back to its verified commit {wanted[name][:12]}{was}")
+    return changed
 
 
 async def repair_refs(context: Context, subtask: SubtaskId, found: Mapping[str, CommitId]) -> tuple[str, ...]:

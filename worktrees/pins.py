@@ -6,7 +6,7 @@ private refs, half-done operations) is read from the files of its admin folder: 
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,15 @@ from coordinate_agents.worktrees import ownership
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.files import read_regular
 from coordinate_agents.worktrees.judge import Judge
-from coordinate_agents.worktrees.model import PIN_PREFIX, CommitId, PinKind, RefSnapshot, Worktree, pin_ref
+from coordinate_agents.worktrees.model import (
+    BRANCH_PREFIX,
+    PIN_PREFIX,
+    CommitId,
+    PinKind,
+    RefSnapshot,
+    Worktree,
+    pin_ref,
+)
 from coordinate_agents.worktrees.refs import TIPS_SLUG, RefChange, change_refs, is_oid, read_ref, read_refs
 
 # Two pinners of one subtask race at most a few times; each round one of them wins.
@@ -83,6 +91,19 @@ def keep(judge: Judge, graph: str, slug: str, worktree: Worktree) -> tuple[Commi
         for oid in new:  # another pinner took a number meanwhile
             pin(judge, graph, slug, kind="kept", commit=oid)
     return tuple(new)
+
+
+def keep_moved(judge: Judge, wanted: Mapping[str, CommitId]) -> None:
+    """Pin where the Runtime's branches stand that are about to be set to something else: nothing else may hold it."""
+    common_dir = judge.facts.common_dir
+    for name, commit in wanted.items():
+        tip = read_ref(common_dir, name)
+        if tip in (None, commit) or not name.startswith(f"{BRANCH_PREFIX}/") or not judge.exists(commit):
+            continue
+        graph, _, slug = name.removeprefix(f"{BRANCH_PREFIX}/").partition("/")
+        oid = judge.commit(tip)
+        if oid is not None and oid not in read_refs(common_dir, [f"{PIN_PREFIX}/{graph}/{slug}"]).values():
+            pin(judge, graph, slug, kind="kept", commit=oid)
 
 
 def is_too_much(judge: Judge, worktree: Worktree) -> bool:

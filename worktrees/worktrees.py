@@ -140,6 +140,7 @@ class GitWorktrees:
         return refs.read_refs(self.facts.common_dir, [f"{BRANCH_PREFIX}/{graph}"])
 
     def restore_refs(self, wanted: Mapping[str, CommitId]) -> tuple[str, ...]:
+        pins.keep_moved(self._judge, wanted)
         return refs.restore_refs(self._judge, wanted)
 
     def make_base(

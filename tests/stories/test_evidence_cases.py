@@ -95,6 +95,42 @@ def test_a_good_commit_of_a_killed_agent_is_named_kept_and_can_be_verified(world
     assert Path(failed["worktree"]).is_dir()
 
 
+def test_the_commit_of_an_attempt_that_crashed_is_evidence_of_the_next(world: World) -> None:
+    """EV-03: the start commit is recorded before the agent starts and never moves on a resume."""
+    world.configure({"one": (world.agent(f'[ "$COORDINATE_AGENTS_ATTEMPT" = 2 ] || {{ {WORK}; kill -9 $$; }}'),)})
+    assert world.run("graph-run", world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n")).code == 4
+    base, tip = _item(world, "a")["base"], git(world.root, "rev-parse", "coordinate-agents/plan/a")
+    assert world.run("graph-run", "plan", "--retry-failed").code == 0
+    item = _item(world, "a")
+    assert (item["attempt"], item["base"], item["verifiedCommit"]) == (2, base, tip)
+
+
+def test_what_moves_a_branch_after_its_verdict_is_told_kept_and_never_built_on(world: World) -> None:
+    """EV-07: one that goes on is left, one that was rewritten is set back. Before, nothing held what it held."""
+    assert world.run("graph-run", world.graph(PLAN), "--until", "a").code == 0
+    item = _item(world, "a")
+    worktree, verified = Path(item["worktree"]), item["verifiedCommit"]
+    (worktree / "late").write_text("late\n")
+    git(worktree, "add", "late")
+    git(worktree, "commit", "-q", "-m", "late")
+    late = git(worktree, "rev-parse", "HEAD")
+    recovered = world.run("graph-recover", "plan", "--json").data["recover"]["subtasks"][0]
+    assert recovered["problems"] == [f"branch is at {late[:12]}, verified is {verified[:12]}"]
+    git(worktree, "reset", "-q", "--soft", "HEAD~2")
+    git(worktree, "commit", "-q", "-m", "sneaky")
+    sneaky = git(worktree, "rev-parse", "HEAD")
+
+    done = world.run("graph-run", "plan", "--integrate")
+
+    assert done.code == 0, str(done)
+    said = f"branch coordinate-agents/plan/a is set back to its verified commit {verified[:12]}; {sneaky[:12]}, where"
+    assert said in done.err, str(done)
+    assert (_item(world, "a")["verifiedCommit"], _item(world, "b")["base"]) == (verified, verified)
+    assert "late" not in world.files("coordinate-agents/plan/integration")
+    assert git(world.root, "rev-parse", "refs/coordinate-agents/plan/a/kept-1") == sneaky
+    world.assert_nothing_left("plan")
+
+
 def test_an_integration_names_the_verified_commit_that_is_gone(world: World) -> None:
     """SC-09."""
     assert world.run("graph-run", world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n")).code == 0
