@@ -26,6 +26,18 @@ def test_integration_that_is_done_is_not_done_again(world: World) -> None:  # IN
     assert len(world.run("graph-events", "plan", "--json").data["events"]) == events + 2
 
 
+def test_integration_that_died_after_its_branch_moved_is_the_same_merge_afterwards(world: World) -> None:  # IN-09
+    world.run_dying("integration.published", "graph-run", world.graph(PAIR), "--integrate")
+    merged = git(world.root, "rev-parse", "coordinate-agents/plan/integration")
+    for _ in range(2):
+        done = world.run("graph-integrate", "plan", "--json")
+        assert (done.code, done.data["integration"]["commit"]) == (0, merged), str(done)
+    assert git(world.root, "rev-parse", "coordinate-agents/plan/integration") == merged
+    assert git(world.root, "rev-list", "--count", "--merges", merged) == "1"
+    assert [line[0] for line in world.log_lines()].count("start") == 2
+    world.assert_nothing_left("plan")
+
+
 def test_unfinished_graph_is_not_integrated_and_says_what_is_missing(world: World) -> None:
     assert world.run("graph-create", world.graph(PAIR)).code == 0
     done = world.run("graph-integrate", "plan", "--json")
@@ -75,6 +87,7 @@ def test_user_settings_hooks_and_signing_change_no_merge(world: World) -> None: 
     ):
         git(world.root, "config", key, value)
     git(world.root, "config", "--unset", "user.email")
+    world.environment["GIT_EDITOR"] = "sleep 999"
     done = world.run("graph-run", world.graph(PAIR), "--integrate", "--json")
     assert done.code == 0, str(done)
     commit = done.data["integration"]["commit"]

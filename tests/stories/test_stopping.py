@@ -54,6 +54,25 @@ def test_a_stop_that_a_stopped_driver_cannot_carry_out_is_said_and_done_when_it_
     world.assert_nothing_left("plan")
 
 
+def test_what_is_said_twice_to_a_stopped_graph_is_done_once_and_starts_nobody(world: World) -> None:
+    """RC-07."""
+    world.hold("a")
+    run = world.start("graph-run", world.graph("subtasks: [{id: a, spec: x}]\n"))
+    world.wait_for_start("a")
+    assert world.run("graph-stop", "plan").code == 0
+    run.wait(30)
+    for words in (("graph-stop",), ("graph-resume", "--say", "use tabs"), ("graph-cleanup",)):
+        first = world.run(words[0], "plan", *words[1:])
+        assert first.code == 0, str(first)
+        before = world.run("graph-events", "plan", "--json").data["events"]
+        again = world.run(words[0], "plan", *words[1:])
+        assert again.code == 0, str(again)
+        assert world.run("graph-events", "plan", "--json").data["events"] == before, str(again)
+    assert _states(world) == {"a": "READY"}
+    assert [line[0] for line in world.log_lines()] == ["start"]
+    world.assert_nothing_left("plan")
+
+
 def test_a_stop_right_after_a_detached_start_finds_its_driver(world: World) -> None:
     """The driver held no lease yet, the stop found nobody to tell, and then the agents started."""
     world.hold("a")

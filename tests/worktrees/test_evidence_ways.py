@@ -19,6 +19,9 @@ WAYS: dict[str, tuple[str, Callable[[Examination], object]]] = {
     "detached": ("git checkout -q --detach; " + WORK, lambda seen: seen.head_state == "detached"),
     "other branch": ("git checkout -qb mine; " + WORK, lambda seen: seen.head_state == "other-branch"),
     "amended base": ("echo > work; git add work; git commit -q --amend -m x", lambda seen: not seen.base_is_ancestor),
+    "commit below the base": ("git reset -q --hard HEAD~1; " + WORK, lambda seen: not seen.base_is_ancestor),
+    "base squashed away": ("git reset -q --soft HEAD~1; git commit -qm z", lambda seen: not seen.base_is_ancestor),
+    "orphan": ("git checkout -q --orphan o; git commit -qm o", lambda seen: seen.head_state == "other-branch"),
     "half committed": (WORK + "echo rest > rest", lambda seen: seen.dirty_count == 1),
     "mid-merge": (WORK + "git merge -q --no-commit --no-ff old; true", lambda seen: seen.operation == "merge"),
     "hidden by status settings": (
@@ -44,6 +47,7 @@ WAYS: dict[str, tuple[str, Callable[[Examination], object]]] = {
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     bench = Bench(tmp_path)
+    bench.commit("second", "of main\n")
     git(bench.repo, "checkout", "-q", "-b", "old")
     bench.commit("old", "somebody else's\n")
     git(bench.repo, "checkout", "-q", "main")
