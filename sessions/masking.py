@@ -6,7 +6,7 @@ beginning of something whose rest was not printed yet, and is then held back. Ru
 
 import re
 
-from coordinate_agents.sessions.between import STAYING, Shown, has_controls, shown_text, without_unfinished
+from coordinate_agents.sessions.between import STAYING, Shown, compiled, has_controls, shown_text, without_unfinished
 from coordinate_agents.sessions.redact import MAX_MATCH, Redactor
 from coordinate_agents.sessions.shapes import KEY_OPENING, hints
 
@@ -16,6 +16,8 @@ _TOKEN = (
     rb"(?<![A-Za-z0-9_])(?:gh[pousr]_|github_pat_|glpat-|sk-|[rs]k_live_|[rs]k_test_|xox[abeoprs]-|AKIA|ASIA|AIza|npm_"
     rb"|pypi-|hf_|eyJ)[A-Za-z0-9_.-]{0,16384}\Z"
 )
+# All that it is made of.
+_TOKEN_LETTERS = bytes((*range(0x30, 0x3A), *range(0x41, 0x5B), *range(0x61, 0x7B))) + b"_.-"
 _ADDRESS = rb"://[^\s/:@\"'<>]{0,256}:([^\s/@\"'<>]{1,512})\Z"
 _KEY = rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----BEGIN)){0,16384}\Z"
 _LONGEST_SEQUENCE = 4096
@@ -57,8 +59,11 @@ def open_start(redactor: Redactor, data: bytes, spans: list[tuple[int, int]]) ->
 def _opening(near: bytes) -> int:
     """Where in the data a secret begins of which more may come; its length when none does."""
     first = len(near)
-    for expression, group, hint in ((_TOKEN, 0, b""), (_ADDRESS, 1, b"://"), (_KEY, 0, KEY_OPENING)):
-        if (not hint or hint in near) and (match := re.search(expression, near)) is not None:
+    token = compiled(_TOKEN).search(near, len(near.rstrip(_TOKEN_LETTERS)))
+    if token is not None:
+        first = token.start()
+    for expression, group, hint in ((_ADDRESS, 1, b"://"), (_KEY, 0, KEY_OPENING)):
+        if hint in near and (match := re.search(expression, near)) is not None:
             first = min(first, match.start(group))
     return first
 
