@@ -78,7 +78,8 @@ class Custody:
 
     def take(self, child: Child, stdin: bytes | None) -> None:
         """Own the child from now on."""
-        self._child, self._intake = child, Intake(child, self._output)
+        fileno = getattr(self.selector, "fileno", None)  # not every system's selector is a descriptor
+        self._child, self._intake = child, Intake(child, self._output, fileno() if fileno else None)
         self._tree.take(child.pid, str(self.record.get("cgroup") or ""))
         self._clock.begin(time.monotonic())
         self.record.child_started(child.pid)

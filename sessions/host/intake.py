@@ -1,8 +1,8 @@
 """How what a child prints comes into the host: straight into the ring, in rounds.
 
 A round takes what is there. A terminal gives 4 KiB at a time, and looking after clients and deadlines costs as much as
-several of those; so in a flood a round waits a moment for more. It ends after so many bytes or milliseconds: nobody who
-asks the host waits longer than that.
+several of those; so in a flood a round waits a moment for more, unless somebody else wants something meanwhile. It ends
+after so many bytes or milliseconds: nobody who asks the host waits longer than that.
 """
 
 import select
@@ -25,8 +25,10 @@ _PIECES = 64
 class Intake:
     """Reads one child's output; what it could not read yet stays with the kernel."""
 
-    def __init__(self, child: Child, output: Output) -> None:
+    def __init__(self, child: Child, output: Output, others: "int | None" = None) -> None:
+        """`others`: a descriptor that is readable when anybody else wants something of the host."""
         self._descriptor = child.output
+        self._watched = [child.output] if others is None else [child.output, others]
         self._read = child.reader()
         self._output = output
         self._most = min(_ROUND_BYTES, output.ring.size)
@@ -41,7 +43,7 @@ class Intake:
                     return True
                 now = time.monotonic()
                 until = min(until, now + _ROUND_S)
-                if now >= until or not self.wait(_PAUSE_S):
+                if now >= until or self._descriptor not in select.select(self._watched, [], [], _PAUSE_S)[0]:
                     return True
         except OSError:  # EIO: the last process closed the terminal
             return False

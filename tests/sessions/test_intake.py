@@ -1,15 +1,18 @@
 """How output comes into the ring, by copies and by reads in place, and in what rounds. Real descriptors."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinate_agents.sessions import folder as folders
 from coordinate_agents.sessions.drivers.base import Child
+from coordinate_agents.sessions.host import intake as intakes
 from coordinate_agents.sessions.host.intake import Intake
 from coordinate_agents.sessions.host.output import Output
 from coordinate_agents.sessions.host.ring import MIN_BYTES, Ring
@@ -116,3 +119,23 @@ def test_round_of_an_endless_flood_ends_with_what_the_ring_can_keep(tmp_path: Pa
         assert (tmp_path / folders.OUTPUT).read_bytes() == bytes(2 * MIN_BYTES)
     finally:
         os.close(endless)
+
+
+def test_round_of_a_flood_that_paused_ends_when_somebody_else_wants_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intakes, "_PAUSE_S", 60.0)
+    monkeypatch.setattr(intakes, "_ROUND_S", 60.0)
+    (reading, writing), (asked, asks) = os.pipe(), os.pipe()
+    os.set_blocking(reading, False)
+    try:
+        with output_in(tmp_path) as output:
+            intake = Intake(Child(1, reading, -1), output, asked)
+            os.write(writing, b"y" * 50_000)
+            os.write(asks, b"x")
+            begun = time.monotonic()
+            assert (intake.take(), output.total) == (True, 50_000)
+            assert time.monotonic() - begun < 30  # the pause is twice as long
+    finally:
+        for descriptor in (reading, writing, asked, asks):
+            os.close(descriptor)
