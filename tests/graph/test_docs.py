@@ -2,15 +2,18 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from documents import parse
 
 from coordinate_agents.graph import config_document, document_shape
 from coordinate_agents.sessions.adapters import ADAPTERS
+from coordinate_agents.sessions.model import Liveness
+from coordinate_agents.sessions.turns.model import NAMES, TurnState
 
 DOCS = Path(__file__).parents[2] / "docs"
-GRAPH, CONFIGURATION = (DOCS / name for name in ("graph-file.md", "configuration.md"))
+GRAPH, CONFIGURATION, SESSIONS = (DOCS / name for name in ("graph-file.md", "configuration.md", "sessions.md"))
 
 
 def _examples(path: Path) -> list[str]:
@@ -60,6 +63,13 @@ def test_documentation_shows_the_flags_of_every_permission_mode() -> None:
         if adapter.permissions
     }
     assert shown == flags
+
+
+def test_documentation_lists_every_state_and_event_of_turns_and_every_answer_to_whether_a_session_lives() -> None:
+    assert [row[0] for row in _rows(SESSIONS, "## Turns")] == list(get_args(TurnState))
+    assert {row[0].strip("`") for row in _rows(SESSIONS, "## Is it alive?")} == set(get_args(Liveness))
+    events = SESSIONS.read_text().split("Events are ", 1)[1].split(" That a process", 1)[0]
+    assert [name for name in NAMES.values() if name not in events] == []
 
 
 def test_documentation_names_every_template() -> None:

@@ -36,6 +36,17 @@ async def test_28_a_burst_of_output_is_one_checkpoint_and_a_constant_stream_has_
         assert len(script.records.written) == written
 
 
+async def test_what_was_only_told_again_is_not_written_again() -> None:
+    async with scripted() as script:
+        await script.turns.start_turn(S, SPEC)
+        script.driver.say(Printed(5, "hello"))
+        await script.clock.advance(15.0)
+        written = len(script.records.written)
+        script.driver.say(Printed(5, "", is_progress=False))
+        await script.clock.advance(15.0)
+        assert len(script.records.written) == written
+
+
 async def test_29_a_write_that_fails_is_made_up_for_by_what_is_so_then() -> None:
     async with scripted() as script:
         await script.turns.start_turn(S, SPEC)
