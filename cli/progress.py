@@ -34,6 +34,16 @@ def progress_for_terminal() -> Progress:
     return PlainProgress(stream)
 
 
+def removal_on_terminal() -> Progress:
+    """One line on a terminal that can move its cursor, else silent."""
+    stream = sys.stderr
+    if stream is None or not stream.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):
+        return SilentProgress()
+    from coordinate_agents.cli.progress_removal import RemovalProgress
+
+    return RemovalProgress(stream)
+
+
 def quiet(method: F) -> F:
     """The method, which never raises: after a first failure the object stays silent."""
 

@@ -51,6 +51,10 @@ def open_runtime(invocation: Invocation) -> Runtime | None:
         from coordinate_agents.cli.progress import progress_for_terminal
 
         runtime.progress = progress_for_terminal()
+    if invocation.verb.name == "graph-cleanup" and not invocation.as_json:
+        from coordinate_agents.cli.progress import removal_on_terminal
+
+        runtime.progress = removal_on_terminal()
     if invocation.verb.name == "session-attach" and not invocation.as_json:
         from coordinate_agents.cli.attach import terminal_here
 

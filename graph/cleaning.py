@@ -1,4 +1,4 @@
-"""Remove worktrees that nobody needs any more, one after another, each by the same steps (contract section 9).
+"""Remove worktrees that nobody needs any more, a few at a time, each by the same steps (contract section 9).
 
 Look → teardown commands → close the idle Session → set aside, where that was asked for → intent recorded → `worktrees`
 removes or refuses → result recorded → branch, where that was asked for. A worktree that stays is a line of the answer
@@ -6,6 +6,9 @@ with its reason; it never keeps the others. A kill at any point: the same verb a
 """
 
 from dataclasses import replace
+from typing import Final
+
+import anyio
 
 from coordinate_agents.graph.branches import lost_tip, restore_branch
 from coordinate_agents.graph.context import Context
@@ -43,6 +46,9 @@ from coordinate_agents.worktrees.model import (
 )
 from coordinate_agents.worktrees.values import value_class
 
+# Looking at a large worktree and deleting it waits for the disk and for git by turns.
+_AT_A_TIME: Final = 4
+
 
 @value_class
 class Plan:
@@ -62,16 +68,37 @@ async def clean(context: Context, plan: Plan) -> tuple[Item, ...]:
     if plan.discard is not None:
         return (await _clean_one(context, plan, plan.discard),)
     wanted = plan.subtasks if plan.subtasks is not None else tuple(sorted(context.snapshot.runs))
-    items = []
-    for subtask in wanted:
-        items.append(await _clean_one(context, plan, subtask))
-        if subtask in context.snapshot.runs:
-            merge = await remove_merge(context, subtask, is_dry=plan.is_dry, with_branch=plan.branches, who=plan.who)
-            items += [merge] if merge is not None else []
+    found: dict[SubtaskId, list[Item]] = {}
+    failed: list[Exception] = []
+    few = anyio.CapacityLimiter(_AT_A_TIME)
+
+    async def clean_next(subtask: SubtaskId) -> None:
+        async with few:
+            try:
+                if not failed:
+                    found[subtask] = await _clean_subtask(context, plan, subtask)
+            except Exception as error:
+                failed.append(error)
+
+    async with anyio.create_task_group() as group:
+        for subtask in wanted:
+            group.start_soon(clean_next, subtask)
+    if failed:
+        raise failed[0]
+    items = [item for subtask in wanted for item in found[subtask]]
     if plan.everything and plan.subtasks is None:
         items += [await _clean_one(context, plan, SubtaskId(INTEGRATION_SLUG))]
         items += await _remove_left_checks(context, plan)
     return tuple(items)
+
+
+async def _clean_subtask(context: Context, plan: Plan, subtask: SubtaskId) -> list[Item]:
+    """Its worktree's line, and that of one in which a person merged for it."""
+    items = [await _clean_one(context, plan, subtask)]
+    if subtask in context.snapshot.runs:
+        merge = await remove_merge(context, subtask, is_dry=plan.is_dry, with_branch=plan.branches, who=plan.who)
+        items += [merge] if merge is not None else []
+    return items
 
 
 async def clear_place(context: Context, subtask: SubtaskId) -> None:

@@ -80,6 +80,7 @@ class Context:
     # Told of every event once it is stored; quick, and never raises.
     told: Callable[[Event], None] = lambda event: None
     checks: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(1))
+    teardown: anyio.Lock = field(default_factory=anyio.Lock)
     git: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(MAX_GIT_CALLS))
     # The configuration that a recorded text holds, with what this drive needs of it. Raises: INVALID_AGENT_CONFIG.
     read_config: Callable[[str], Config] | None = None

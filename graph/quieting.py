@@ -53,6 +53,16 @@ async def make_quiet(
 async def _teardown(
     context: Context, subtask: SubtaskId, owner: TaskRun | Integration, worktree: Worktree
 ) -> Item | None:
+    if not context.config.teardown:
+        return None
+    # One worktree after the other: what they take down may be shared.
+    async with context.teardown:
+        return await _run_teardown(context, subtask, owner, worktree)
+
+
+async def _run_teardown(
+    context: Context, subtask: SubtaskId, owner: TaskRun | Integration, worktree: Worktree
+) -> Item | None:
     run = owner if isinstance(owner, TaskRun) else TaskRun(subtask, attempt=1, worktree=worktree)
     for number, command in enumerate(context.config.teardown):
         name = f"teardown{number}"

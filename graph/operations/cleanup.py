@@ -58,7 +58,10 @@ def execute(runtime: Runtime, request: Request) -> Result:
     if request.dry_run:
         items = anyio.run(_look, runtime, graph, asked)
     else:
-        items = by_driver_or_lease(runtime, graph, "cleanup", asked, serve_cleanup, wait_s=_WAIT_S)
+        try:
+            items = by_driver_or_lease(runtime, graph, "cleanup", asked, serve_cleanup, wait_s=_WAIT_S)
+        finally:
+            runtime.progress.notice("")
     items["items"] = [_leave_first(runtime, item) for item in items["items"]]
     data = {"graph": graph, "dryRun": request.dry_run, **items}
     has_refused = any(item["outcome"] == "refused" for item in data["items"])
