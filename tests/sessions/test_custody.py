@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -312,77 +311,6 @@ async def test_record_that_is_a_link_is_not_followed(hosts: SessionHosts, root: 
     record.rename(tmp_path / "elsewhere.json")
     record.symlink_to(tmp_path / "elsewhere.json")
     assert (await hosts.look(ID)).record is None
-
-
-async def test_close_twice_at_once_and_after_the_end_is_one_close(hosts: SessionHosts) -> None:
-    await hosts.start(launch("s1", "silent.sh"))
-    survivors: list[tuple[str, ...]] = []
-
-    async def one() -> None:
-        survivors.append(await hosts.close(ID))
-
-    async with anyio.create_task_group() as group:
-        for _ in range(4):
-            group.start_soon(one)
-    survivors.append(await hosts.close(ID))
-    assert survivors == [()] * 5
-    assert (await hosts.wait(ID)).cause == "close"
-
-
-async def test_agent_may_finish_its_work_when_it_is_closed_politely(hosts: SessionHosts, tmp_path: Path) -> None:
-    saving = f"sleep 0.2; echo saved > {tmp_path}/saved; exit 3"
-    script = f"trap '{saving}' INT TERM; touch {tmp_path}/ready; while :; do sleep 0.05; done"
-    await hosts.start(shell("s1", script))
-    until((tmp_path / "ready").exists)
-    await hosts.close(ID)
-    end = await hosts.wait(ID)
-    assert (end.cause, end.exit_code, text_of(tmp_path / "saved")) == ("close", 3, "saved")
-
-
-async def test_close_that_is_not_graceful_gives_no_time(hosts: SessionHosts, tmp_path: Path) -> None:
-    script = f"trap 'touch {tmp_path}/heard' INT TERM HUP; touch {tmp_path}/ready; while :; do sleep 0.05; done"
-    await hosts.start(shell("s1", script))
-    until((tmp_path / "ready").exists)
-    with anyio.fail_after(2):
-        await hosts.close(ID, graceful=False)
-    assert (await hosts.wait(ID)).signal == 9
-    assert not (tmp_path / "heard").exists()
-
-
-async def test_git_gets_its_term_and_time_even_in_a_close_without_grace(hosts: SessionHosts, tmp_path: Path) -> None:
-    git = tmp_path / "git"
-    git.write_text(
-        f"#!/bin/sh\ntrap 'sleep 0.2; touch {tmp_path}/unlocked; exit 1' TERM\ntouch {tmp_path}/ready\n"
-        "while :; do sleep 0.05; done\n"
-    )
-    git.chmod(0o755)
-    await hosts.start(shell("s1", f"trap : TERM; {git}; sleep 600"))
-    until((tmp_path / "ready").exists)
-    assert await hosts.close(ID, graceful=False) == ()
-    assert (tmp_path / "unlocked").exists()
-
-
-async def test_thirty_two_sessions_that_ignore_every_polite_signal_close_within_one_bound(
-    hosts: SessionHosts, tmp_path: Path
-) -> None:
-    names = [f"n{number}" for number in range(32)]
-    async with anyio.create_task_group() as group:
-        for name in names:
-            ready = tmp_path / name
-            group.start_soon(hosts.start, launch(name, "ignores-signals.sh", ready, close_bound_s=4.0))
-    for name in names:
-        text_of(tmp_path / name)
-    started = time.monotonic()
-    left: dict[str, tuple[str, ...]] = {}
-
-    async def one(name: str) -> None:
-        left[name] = await hosts.close(SessionId(name))
-
-    async with anyio.create_task_group() as group:
-        for name in names:
-            group.start_soon(one, name)
-    assert time.monotonic() - started < 5.0
-    assert left == dict.fromkeys(names, ())
 
 
 async def test_removed_socket_is_made_again(hosts: SessionHosts) -> None:
