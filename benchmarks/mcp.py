@@ -1,7 +1,8 @@
 """What a call over MCP costs: a Session's status and output, alone and while other calls are under way.
 
-A client that speaks the protocol by hand asks the real server over its pipes for one living Session. Reported are p50
-and p99 of the whole round trip and the server's own CPU time per call, beside `ping` as the floor (the SDK alone).
+A client that speaks the protocol by hand asks the real server over its pipes for one living Session, and for one that
+works for a subtask. Reported are p50 and p99 of the whole round trip and the server's own CPU time per call, beside
+`ping` as the floor (the SDK alone).
 Reach: p50 <= 2 ms, and not blocked by a running call: the last rows are measured while a close that lasts for seconds
 and a wait are under way. Run it as ``python benchmarks/mcp.py``. A benchmark, never a test.
 """
@@ -118,6 +119,11 @@ def main() -> None:
             "session_read": {"sessionId": stays},
             "graph_list": {},
         }
+        server.call("task_create", spec="Stay.", agent="stays", **{"as": "job"})
+        works = server.call("task_dispatch", taskId="job", grace=0.5)["dispatch"]["sessionId"]
+        for tool in ("session_status", "session_read"):
+            call = {"name": f"coordinate_agents_{tool}", "arguments": {"sessionId": works}}
+            measure(server, f"{tool} of a subtask's Session", "tools/call", **call)
         for tool, arguments in looks.items():
             measure(server, tool, "tools/call", name=f"coordinate_agents_{tool}", arguments=arguments)
         close = {"name": "coordinate_agents_session_close", "arguments": {"sessionId": goes, "bound": 60}}
@@ -132,6 +138,7 @@ def main() -> None:
         server.process.stdin.close()
         server.process.wait()
         print(f"{'end after the end of its input':42} {(time.perf_counter() - begun) * 1000:10.0f} ms")
+        subprocess.run([PROGRAM, "graph-stop", "job"], cwd=repo, env=env, check=False)
         for session in (stays, goes):
             words = [PROGRAM, "session-close", session, "--now"]
             subprocess.run(words, cwd=repo, env=env, check=False)
