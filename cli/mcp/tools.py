@@ -208,7 +208,7 @@ def _arguments_of(param: Param) -> Iterator[Argument]:
         if not is_document:
             yield Argument(name, {"type": "string", "description": "graph id"}, param)
         what = "the graph file itself: its text, or the same as an object"
-        yield Argument(DOCUMENT, {"type": ["string", "object"], "description": what}, param)
+        yield Argument(DOCUMENT, {**_any_of("string", "object"), "description": what}, param)
         where = f"instead of {DOCUMENT}: path of a graph file, relative to the repository"
         yield Argument(PATH, {"type": "string", "description": where}, param)
         return
@@ -229,7 +229,7 @@ def _schema(param: Param) -> dict[str, Any]:
         case "integer":
             one = {"type": "integer", "minimum": 0}
         case "duration":
-            one = {"type": ["number", "string"]}
+            one = _any_of("number", "string")
         case "choice":
             one = {"type": "string", "enum": list(param.choices)}
         case _:
@@ -239,10 +239,15 @@ def _schema(param: Param) -> dict[str, Any]:
     return {"type": "array", "items": one, **described} if param.multiple else {**one, **described}
 
 
+def _any_of(*types: str) -> dict[str, Any]:
+    """Some models are told of a tool in a dialect in which a type is one word."""
+    return {"anyOf": [{"type": each} for each in types]}
+
+
 def _data_properties(verb: Verb) -> dict[str, Any]:
     if verb.name in _GRAPH_VERBS:
-        kinds = {"attention": "array", "subtasks": "array"}
-        return {key: {"type": kinds.get(key, ["object", "null"])} for key in _GRAPH_KEYS}
+        lists = ("attention", "subtasks")
+        return {key: {"type": "array"} if key in lists else _any_of("object", "null") for key in _GRAPH_KEYS}
     if verb.name in _TASK_VERBS:
         return {"task": {"type": "object"}, "attention": {"type": "array"}}
     if verb.name in _SESSION_VERBS:

@@ -1,5 +1,7 @@
 """The tools as they are made from the verb table: names, arguments, hints, groups. Pure."""
 
+import json
+
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
@@ -61,6 +63,7 @@ def test_a_tool_says_what_it_takes_and_what_it_does(tool: Tool) -> None:
         assert not tool.hints["readOnlyHint"]
     Draft202012Validator.check_schema(schema)
     Draft202012Validator.check_schema(tool.output_schema)
+    assert '"type": [' not in json.dumps([schema, tool.output_schema]), "one word, for those who have no lists there"
     with pytest.raises(GraphError, match=f"noSuch is not an argument of {tool.name}") as caught:
         read(tool, {"noSuch": 1}, root="/", allowed=DECISIONS)
     assert caught.value.code == "INVALID_USAGE"
