@@ -259,10 +259,14 @@ class WorktreeReady:
 
 @value_class
 class SetupDone:
-    """`baseline` are untracked paths that setup, copy and link left; they are blamed on nobody."""
+    """`baseline` are untracked paths that setup, copy and link left; they are blamed on nobody.
+
+    `cone`: the worktree's folders, where setup made it a sparse one.
+    """
 
     subtask: SubtaskId
     baseline: tuple[str, ...] = ()
+    cone: tuple[str, ...] = ()
 
 
 @value_class
@@ -664,13 +668,14 @@ class IntegrationCommandStarting:
 
 @value_class
 class IntegrationJudged:
-    """`left`: untracked files that setup and the checks left in its worktree; nobody's work."""
+    """`left`: untracked files that setup and the checks left in its worktree; nobody's. `cone`: as in SetupDone."""
 
     commit: CommitId
     accepted: bool
     checks: tuple[CheckOutcome, ...] = ()
     failure: Failure | None = None
     left: tuple[str, ...] = ()
+    cone: tuple[str, ...] = ()
 
 
 @value_class

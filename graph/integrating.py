@@ -225,10 +225,12 @@ async def check_integration(context: Context) -> Event:
     failed = next((each for each in outcomes if each.outcome != "passed"), None)
     failure = _check_failure(context, failed) if failed else None
     left: tuple[str, ...] = ()
+    worktree = integration.worktree
     if checks:
+        worktree = await context.call(context.worktrees.note_cone, context.graph_id, INTEGRATION_SLUG, worktree)
         after = await context.call(context.worktrees.untracked, integration.worktree, context.frozen)
         left = tuple(sorted(set(after) - before))[:_MAX_LEFT]
-    return IntegrationJudged(integration.commit, failed is None, tuple(outcomes), failure, left)
+    return IntegrationJudged(integration.commit, failed is None, tuple(outcomes), failure, left, worktree.cone)
 
 
 async def _check(context: Context, run: TaskRun, check: Check, before: list[CheckOutcome]) -> CheckOutcome:

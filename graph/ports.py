@@ -189,6 +189,10 @@ class Worktrees(Protocol):
         """Untracked, not ignored paths; taken after setup as the baseline."""
         ...
 
+    def note_cone(self, graph: str, slug: str, worktree: Worktree) -> Worktree:
+        """The worktree with the cone that setup gave it, recorded. Raises: SETUP_FAILED for patterns that are none."""
+        ...
+
     def tracked_changes(self, worktree: Worktree, frozen: str) -> tuple[str, ...]:
         """Tracked paths that differ from HEAD by the judge's own index."""
         ...

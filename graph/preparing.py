@@ -96,10 +96,11 @@ async def run_setup(context: Context, subtask: SubtaskId) -> Event:
     worktree = run.worktree
     assert worktree is not None
     if not _needs_setup(context, subtask, worktree):
-        return SetupDone(subtask, run.baseline)
+        return SetupDone(subtask, run.baseline, worktree.cone)
     mark, before = quiet(context, subtask), await context.call(context.worktrees.shared_state)
     await bring_and_setup(context, run, worktree)
     crash_point("setup.done")
+    worktree = await context.call(context.worktrees.note_cone, context.graph_id, slug(subtask), worktree)
     changed = await context.call(context.worktrees.tracked_changes, worktree, context.frozen)
     if changed:
         raise WorktreeError(
@@ -110,7 +111,8 @@ async def run_setup(context: Context, subtask: SubtaskId) -> Event:
     if config.setup:
         after = await context.call(context.worktrees.shared_state)
         adopt_setup(context, subtask, before=before, after=after, mark=mark)
-    return SetupDone(subtask, await context.call(context.worktrees.untracked, worktree, context.frozen))
+    left = await context.call(context.worktrees.untracked, worktree, context.frozen)
+    return SetupDone(subtask, left, worktree.cone)
 
 
 def _needs_setup(context: Context, subtask: SubtaskId, worktree: Worktree) -> bool:

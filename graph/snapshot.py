@@ -304,10 +304,12 @@ def _fold_integration(integration: Integration, event: Any) -> Integration:
             )
         case IntegrationCommandStarting(session=session, marker=marker):
             return replace(integration, command_session=session, command_marker=marker)
-        case IntegrationJudged(accepted=accepted, checks=checks, failure=failure, left=left):
+        case IntegrationJudged(accepted=accepted, checks=checks, failure=failure, left=left, cone=cone):
             state: IntegrationState = "integrated" if accepted else "failed"
             baseline = tuple(sorted({*integration.baseline, *left}))
             judged = replace(integration, state=state, checks=checks, failure=failure, baseline=baseline)
+            if judged.worktree is not None:
+                judged = replace(judged, worktree=replace(judged.worktree, cone=cone))
             return replace(judged, good=_good(judged)) if accepted else judged
         case IntegrationFailed(failure=failure):
             return replace(integration, state="failed", failure=failure)
@@ -369,9 +371,10 @@ def _fold_run(run: TaskRun, event: Any, time: float) -> TaskRun:
             return replace(run, conflict_worktree=None)
         case WorktreeReady(worktree=worktree):
             return replace(run, stage="worktree", worktree=worktree, is_fresh=False, removing=None, removal=None)
-        case SetupDone(baseline=baseline):
-            nonce = run.worktree.nonce if run.worktree is not None else None
-            return replace(run, stage="setup", baseline=baseline, setup_nonce=nonce)
+        case SetupDone(baseline=baseline, cone=cone):
+            narrowed = replace(run.worktree, cone=cone) if run.worktree is not None else None
+            nonce = narrowed.nonce if narrowed is not None else None
+            return replace(run, stage="setup", worktree=narrowed, baseline=baseline, setup_nonce=nonce)
         case SessionStarting():
             return _session_starting(run, event, time)
         case SessionStarted(pid=pid):

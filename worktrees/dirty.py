@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
+from coordinate_agents.worktrees.cone import is_outside
 from coordinate_agents.worktrees.frozen import Frozen
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.model import CommitId, DirtyPath, Worktree
@@ -92,6 +93,8 @@ def compare(judge: Judge, worktree: Worktree, index: str, *, frozen: str, folder
     place = Place(judge, worktree, index, frozen)
     with lines_file(judge, _excludes(place)) as excludes:
         listed = place.fields("ls-files", "-z", "-t", "-m", "-d", "-o", f"--exclude-from={excludes}")
+    if worktree.cone:
+        listed = _inside(worktree, listed)
     others = tuple(sorted(entry[2:] for entry in listed if entry.startswith("? ")))
     differs = len(others) < len(listed) or not set(others).issuperset(folder_links)
     return Difference(_tracked(place) if differs else (), others)
@@ -146,6 +149,13 @@ def _excludes(place: Place) -> list[str]:
     return [*Frozen.parse(place.frozen).excludes.split("\n"), *rules.ignores]
 
 
+def _inside(worktree: Worktree, listed: Sequence[str]) -> list[str]:
+    """The entries without the files that are gone because they are outside of a sparse worktree's cone."""
+    outside = is_outside(worktree.cone)
+    gone = {entry[2:] for entry in listed if entry.startswith("R ") and outside(entry[2:])}
+    return [entry for entry in listed if entry[0] not in "RC" or entry[2:] not in gone]
+
+
 def _tracked(place: Place) -> tuple[DirtyPath, ...]:
     # diff-files trusts stat data alone, and there are none: without a refresh every link and every file that a filter
     # or line endings convert would differ. The refresh compares contents; a copy keeps the caller's index as it is.
@@ -163,9 +173,12 @@ def _tracked(place: Place) -> tuple[DirtyPath, ...]:
     )
     fields = iter(refreshed.fields("diff-files", "-z", "--raw", "--no-abbrev", "--ignore-submodules=dirty"))
     found = {}
+    outside = is_outside(place.worktree.cone)
     for meta in fields:
         old_mode, new_mode, oid, _, letter = meta.removeprefix(":").split(" ")
         path = next(fields)
+        if letter == "D" and outside(path):
+            continue
         if _GITLINK in (old_mode, new_mode):
             found[path] = DirtyPath(path, "submodule" if letter != "D" else "deleted")
         elif letter != "M" or old_mode != new_mode or not _holds(Path(place.worktree.path, path), oid):

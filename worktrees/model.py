@@ -59,7 +59,8 @@ class Worktree:
     """One worktree that the Runtime made and owns. The database keeps it; a look compares it with the disk.
 
     `admin_name` is its folder under ``<common dir>/worktrees``; `nonce` stands in the lock reason of that folder.
-    `device` and `inode` are those of `path` when it was made.
+    `device` and `inode` are those of `path` when it was made. `cone`: its folders, where the user's setup made it a
+    sparse one (worktrees/cone.py); empty: every file of a commit is in it.
     """
 
     path: str
@@ -69,6 +70,7 @@ class Worktree:
     nonce: str
     device: int
     inode: int
+    cone: tuple[str, ...] = ()
 
 
 @value_class

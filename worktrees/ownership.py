@@ -253,7 +253,8 @@ def with_admin(worktree: Worktree, admin_name: str) -> Worktree:
 def _record(raw: dict[str, Any]) -> Record:
     stage: Stage = "ready" if raw["stage"] == "ready" else "making"
     texts = {name: str(raw[name]) for name in _TEXTS}
-    return Record(Worktree(**raw["worktree"]), stage, **texts)
+    worktree = {**raw["worktree"], "cone": tuple(raw["worktree"].get("cone", ()))}
+    return Record(Worktree(**worktree), stage, **texts)
 
 
 def _record_path(facts: RepositoryFacts, graph: str, slug: str) -> str:

@@ -15,6 +15,7 @@ from coordinate_agents.worktrees import (
     bring_back,
     bundle,
     commits,
+    cone,
     deliver,
     diff,
     dirty,
@@ -194,6 +195,9 @@ class GitWorktrees:
 
     def untracked(self, worktree: Worktree, frozen: str) -> tuple[str, ...]:
         return dirty.untracked(self._judge, worktree, frozen)
+
+    def note_cone(self, graph: str, slug: str, worktree: Worktree) -> Worktree:
+        return cone.note_cone(self.facts, graph, slug, worktree)
 
     def tracked_changes(self, worktree: Worktree, frozen: str) -> tuple[str, ...]:
         return dirty.tracked_changes(self._judge, worktree, frozen)

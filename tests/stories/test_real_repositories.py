@@ -125,3 +125,43 @@ def test_a_sparse_checkout_stays_as_narrow_as_it_was_and_worktrees_are_whole(wor
     assert done.code == 0, str(done)
     assert world.user_state() == before
     assert not (world.root / "outside").exists()
+
+
+def test_setup_may_make_sparse_worktrees_and_what_is_outside_is_neither_missing_nor_lost(world: World) -> None:
+    for name in ("in/deep", "in", "out"):
+        (world.root / name).mkdir(exist_ok=True, parents=True)
+        (world.root / name / "file").write_text(f"{name}\n")
+    commit_all(world)
+    spoil = 'if [ "$S" = c ]; then rm in/deep/file; fi'
+    body = f"test ! -e out; echo $S >> in/deep/of-$S; {WORK}; {spoil}"
+    configure(world, body, "[git, sparse-checkout, set, in/deep]")
+    plan = world.graph('id: plan\nchecks: ["test ! -e out"]\nsubtasks: [{id: a, spec: x}, {id: b, spec: x}]\n')
+    done = world.run("graph-run", plan, "--integrate", "--json")
+    assert done.code == 0, str(done)
+    assert (done.data["attention"], [each["state"] for each in done.data["subtasks"]]) == ([], ["SUCCEEDED"] * 2)
+    files = world.files(done.data["integration"]["commit"])
+    whole = {"README.md", "f-a", "f-b", "in/deep/file", "in/deep/of-a", "in/deep/of-b", "in/file", "out/file"}
+    assert set(files) == whole
+    assert not Path(done.data["integration"]["worktree"], "out").exists()
+    assert (world.root / "out" / "file").read_text() == "out\n"
+
+    # Main moves, inside and outside: the sparse integration takes it in, and goes like any other worktree.
+    (world.root / "out" / "more").write_text("x\n")
+    (world.root / "in" / "deep" / "file").write_text("changed\n")
+    commit_all(world)
+    again = world.run("graph-integrate", "plan", "--onto", "main", "--json")
+    assert again.code == 0, str(again)
+    assert set(world.files(again.data["integration"]["commit"])) == {*whole, "out/more"}
+    assert Path(again.data["integration"]["worktree"], "in/deep/file").read_text() == "changed\n"
+    gone = world.run("graph-cleanup", "plan", "--all", "--early", "--json")
+    assert {item["outcome"] for item in gone.data["items"]} == {"removed"}, str(gone)
+
+    # A file inside that is missing is missing still.
+    spoilt = world.run("graph-run", world.graph("id: p2\nsubtasks: [{id: c, spec: x}]\n", "p2.yaml"), "--json")
+    assert spoilt.code == 4
+    assert "in/deep/file" in spoilt.data["subtasks"][0]["failure"]["message"]
+
+    configure(world, WORK, "[git, sparse-checkout, set, --no-cone, /README.md]")
+    refused = world.run("graph-run", world.graph("id: p3\nsubtasks: [{id: c, spec: x}]\n", "p3.yaml"), "--json")
+    failure = refused.data["subtasks"][0]["failure"]
+    assert (failure["code"], "git sparse-checkout set --cone DIR" in failure["message"]) == ("SETUP_FAILED", True)
