@@ -44,8 +44,8 @@ def find_question(text: str, rules: Sequence[QuestionRule]) -> tuple[QuestionKin
 
 
 def question_text(text: str) -> str:
-    """The last lines that show something, at most 12 and 600 characters."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    """The last lines that say something, at most 12 and 600 characters; frames of dialogs say nothing."""
+    lines = [line.strip() for line in text.splitlines() if any(letter.isalnum() for letter in line)]
     return "\n".join(lines[-_QUESTION_LINES:])[-_QUESTION_CHARACTERS:]
 
 

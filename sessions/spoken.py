@@ -122,9 +122,9 @@ def _limit(adapter: Adapter, error: str, tail: str, *, has_failed: bool, now: fl
     """
     rules = adapter.limits or ADAPTERS["acp"].limits
     if has_failed:
-        beside = [line for line in tail.splitlines() if line.startswith("[stderr] ")]
-        words = "\n".join((*beside, error))
-        return find_limit(words, rules, now=now) or find_only_limit(tail, rules, now=now), True
+        beside = "\n".join(line for line in tail.splitlines() if line.startswith("[stderr] "))
+        found = find_limit(error, rules, now=now) or find_limit(beside, rules, now=now)
+        return found or find_only_limit(tail, rules, now=now), True
     said = find_closing_limit(tail, rules, now=now)
     return (said, True) if said is not None else (find_only_limit(tail, rules, now=now), False)
 

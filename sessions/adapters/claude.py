@@ -77,7 +77,11 @@ ADAPTER = Adapter(
     chooses_session=True,
     questions=_QUESTIONS,
     limits=(
-        LimitRule("AUTH_REQUIRED", r"(?i)not logged in|please run /login|invalid api key|authentication_error"),
+        LimitRule(
+            "AUTH_REQUIRED",
+            r"(?i)not logged in|please run /login|invalid api key|authentication_error",
+            said=r"(?:Invalid API key|Not logged in|OAuth token [\w ]{1,30}|Please run /login) · |API Error:? \(?401\b",
+        ),
         LimitRule(
             "QUOTA_EXHAUSTED",
             r"(?i)(?:usage|\d-hour|spend) limit reached|hit your (?:[\w-]+ ){0,3}limit|credit balance (?:is )?too low",

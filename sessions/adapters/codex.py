@@ -59,7 +59,11 @@ ADAPTER = Adapter(
     session_pattern=r"(?:session id: |codex resume )([0-9a-f]{8}-[0-9a-f-]{27})",
     questions=_QUESTIONS,
     limits=(
-        LimitRule("AUTH_REQUIRED", r"(?i)401 unauthorized|not logged in|please log ?in|codex login"),
+        LimitRule(
+            "AUTH_REQUIRED",
+            r"(?i)401 unauthorized|not logged in|please log ?in|codex login",
+            said=r"(?:ERROR: )?unexpected status 401 Unauthorized\b",
+        ),
         LimitRule(
             "QUOTA_EXHAUSTED",
             r"(?i)you(?:'|’)?ve hit your usage limit|usage limit reached|quota exceeded",

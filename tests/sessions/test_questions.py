@@ -170,7 +170,7 @@ def test_turn_looks_over_when_the_composer_is_back_and_nothing_is_interruptible(
 
 
 def test_question_text_is_its_last_lines_and_bounded() -> None:
-    assert question_text("old\n\n  Overwrite? \n [y/N] \n") == "old\nOverwrite?\n[y/N]"
+    assert question_text("old\n\n──────\n  Overwrite? \n [y/N] \n") == "old\nOverwrite?\n[y/N]"
     assert len(question_text("word " * 1000)) == 600
     assert question_text("\n".join(str(number) for number in range(100))).splitlines()[0] == "88"
 
@@ -228,6 +228,13 @@ def test_refusal_of_the_service_is_told_with_its_time(
         ),
         ("codex", "■ exceeded retry limit, last status: 429 Too Many Requests\n", "R"),
         ("codex", "• Added a limiter: clients now get 429 Too Many Requests, usage limit reached.\n", None),
+        ("claude", "  ⎿\xa0 Invalid API key · Fix external API key\n✻ Sautéed for 3m 11s\n❯\n", "A"),
+        ("claude", "● Invalid API keys are refused now.\n", None),
+        (
+            "codex",
+            "■ unexpected status 401 Unauthorized: Incorrect API key provided., url: http://x\n› Ask Codex\n",
+            "A",
+        ),
         ("claude", '● Done. Users see "You\'ve hit your limit" now.\n', None),
         ("claude", "You've hit your session limit\n" + "and then it went on\n" * 20, None),
         ("generic", "You've hit your usage limit\n", None),
