@@ -12,7 +12,14 @@ from typing import Protocol
 from coordinate_agents.graph.events import Event
 from coordinate_agents.graph.model import SubtaskId
 from coordinate_agents.graph.snapshot import Snapshot
-from coordinate_agents.sessions.agent import AgentSettings, CommandRequest, ResolvedAgent, TurnReading, TurnRequest
+from coordinate_agents.sessions.agent import (
+    AgentSettings,
+    CommandRequest,
+    ResolvedAgent,
+    TurnOutput,
+    TurnReading,
+    TurnRequest,
+)
 from coordinate_agents.sessions.model import (
     AgentTurn,
     Launch,
@@ -643,11 +650,11 @@ class Agents(Protocol):
         now: float,
         known: str | None = None,
         turn: str = "",
-        since: int | None = None,
+        output: TurnOutput | None = None,
     ) -> TurnReading:
         """What the output of a turn that ended says; `tail` is its end, `known` the conversation that it took up.
 
-        `turn` is its name in the Session; `since` the cursor at which its output began, None where that is not known.
+        `turn` is its name in the Session; `output` what it drew, of a program that stays.
         """
         ...
 

@@ -18,6 +18,7 @@ from coordinate_agents.graph.events import (
 from coordinate_agents.graph.examining import examine_request
 from coordinate_agents.graph.machine import TURN_OVER
 from coordinate_agents.graph.model import SubtaskId
+from coordinate_agents.graph.printed import turn_output
 from coordinate_agents.graph.prompting import commit_by_of, found_words, prompt_of
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.graph.speaking import FAILED, REFUSED, cause_of_exit, is_spoken, turn_id
@@ -117,7 +118,7 @@ async def _with_conversation(context: Context, run: TaskRun, agent: ResolvedAgen
     if run.external_session is not None or run.open_session is None or facts.record is None or not facts.record.end:
         return run
     stayed = replace(run, session=run.open_session)
-    reading = await context.call(_reading, context, stayed, agent, facts.record.end.tail, has_failed=False)
+    reading = await _reading(context, stayed, agent, facts.record.end.tail, has_failed=False)
     return replace(run, external_session=reading.external_session)
 
 
@@ -204,8 +205,7 @@ async def await_turn(context: Context, subtask: SubtaskId) -> Event:
     if not has_failed:
         await watch.take_slot()
     since = None if run.is_reused else 0
-    reading = await context.call(_reading, context, run, agent, end.tail, has_failed=has_failed, since=since)
-    reading = await _believed(context, run, reading)
+    reading = await _reading(context, run, agent, end.tail, has_failed=has_failed, since=since)
     return TurnEnded(
         subtask,
         run.session,
@@ -233,8 +233,7 @@ async def _stays(
     assert run.session is not None and watch.cause is not None
     await watch.take_slot()
     has_failed = watch.cause in (REFUSED, FAILED)
-    reading = await context.call(_reading, context, run, agent, facts.tail, has_failed=has_failed, since=facts.since)
-    reading = await _believed(context, run, reading)
+    reading = await _reading(context, run, agent, facts.tail, has_failed=has_failed, since=facts.since)
     return TurnEnded(
         run.id,
         run.session,
@@ -272,7 +271,7 @@ def _known_agent(context: Context, run: TaskRun) -> ResolvedAgent | None:
         return None
 
 
-def _reading(
+async def _reading(
     context: Context,
     run: TaskRun,
     agent: ResolvedAgent | None,
@@ -281,19 +280,24 @@ def _reading(
     has_failed: bool,
     since: int | None = None,
 ) -> TurnReading:
+    """What the turn says; `since`: the cursor at which its output began, in a process that stays."""
     if agent is None or run.session is None:
         return TurnReading()
-    return context.agents.reading(
+    session = SessionId(run.session)
+    output = await turn_output(context, session, since) if agent.mode == "interactive" else None
+    reading = await context.call(
+        context.agents.reading,
         agent,
-        SessionId(run.session),
+        session,
         marker=run.marker or "",
         known=run.external_session,
         tail=tail,
         has_failed=has_failed,
         now=context.clock.now(),
         turn=turn_id(run.turn),
-        since=since,
+        output=output,
     )
+    return await _believed(context, run, reading)
 
 
 async def _believed(context: Context, run: TaskRun, reading: TurnReading) -> TurnReading:

@@ -96,6 +96,17 @@ class TurnRequest:
 
 
 @value_class
+class TurnOutput:
+    """What a program that stays drew, raw and redacted: the end of what was drawn `before` the turn, and what was
+    `printed` in it. Not `is_whole`: only the end of it, and nothing is known of before.
+    """
+
+    before: str
+    printed: str
+    is_whole: bool
+
+
+@value_class
 class TurnReading:
     """What the output of a turn that ended says, by the adapter's patterns.
 

@@ -8,6 +8,7 @@ import hmac
 import os
 import shlex
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,13 +23,13 @@ from coordinate_agents.sessions.agent import (
     CommandRequest,
     ResolvedAgent,
     ResolvedExecutable,
+    TurnOutput,
     TurnReading,
     TurnRequest,
 )
 from coordinate_agents.sessions.around import is_inside, surroundings
 from coordinate_agents.sessions.environment import agent_environment
 from coordinate_agents.sessions.errors import SessionError
-from coordinate_agents.sessions.exchange import read_spool
 from coordinate_agents.sessions.executable import problem_of, resolve
 from coordinate_agents.sessions.model import InputRules, Launch, Mode, SessionId, SessionRecord, Usage
 from coordinate_agents.sessions.plain import plain
@@ -40,15 +41,14 @@ from coordinate_agents.sessions.questions import (
     is_idle,
     question_text,
 )
-from coordinate_agents.sessions.reading import MAX_BYTES
 from coordinate_agents.sessions.settings import adapter_of, arguments_of, check_delivery, labels_of, settings_digest
-from coordinate_agents.sessions.turn_files import OUTPUT_BYTES, PROMPT_NAME, SUBMIT_NAME, TurnFiles
+from coordinate_agents.sessions.turn_files import PROMPT_NAME, SUBMIT_NAME, TurnFiles
 from coordinate_agents.sessions.usage import find_usage
 
 # Output of a check that is kept; the rest is counted and marked as cut.
 COMMAND_LOG_BYTES: Final = 8 << 20
 # Programs draw a screen anew in less.
-SCREEN_BYTES: Final = 64 << 10
+SCREEN_CHARACTERS: Final = 64 << 10
 # A one-shot program that reads its terminal and was silent for so long asks something, whatever it printed.
 SILENT_S: Final = 10.0
 _CONVERSATIONS: Final = uuid.UUID("6f7d7a3e-0d0c-5b8e-9a55-52f0f7c1d0a1")
@@ -187,13 +187,13 @@ class Agents(TurnFiles):
         now: float,
         known: str | None = None,
         turn: str = "",
-        since: int | None = None,
+        output: TurnOutput | None = None,
     ) -> TurnReading:
         """What the output of a turn that ended says; `tail` is its end. Reads the output file.
 
-        `known` is the conversation that the turn took up, if it did; `turn` its name in the Session, and `since` the
-        cursor at which its output began, of a process that has several (None: not known). A turn that did not fail was
-        refused only where the program's own last words say so, on its screen if it has one, and nothing was submitted.
+        `known` is the conversation that the turn took up, if it did; `turn` its name in the Session, and `output` what
+        a program that stays drew. A turn that did not fail was refused only where the program's own last words say so,
+        on its screen if it has one, and nothing was submitted.
         """
         adapter = ADAPTERS[agent.adapter]
         if agent.driver == "acp":
@@ -210,41 +210,21 @@ class Agents(TurnFiles):
         elif self.has_submitted(session_id):
             limit = None
         else:
-            words = self._last_words(agent, session_id, tail)
+            words = self._last_words(agent, session_id, tail, output)
             limit = find_closing_limit(words, adapter.limits, now=now, has_composer=agent.mode == "interactive")
-        usage = self._usage(agent, session_id, since) if adapter.usage else None
+        usage = self._usage(agent, session_id, output) if adapter.usage else None
         if limit is None:
             return TurnReading(external, usage=usage)
         return TurnReading(external, limit.code, limit.line, limit.retry_at, usage)
 
-    def _usage(self, agent: ResolvedAgent, session_id: SessionId, since: int | None) -> Usage | None:
+    def _usage(self, agent: ResolvedAgent, session_id: SessionId, output: TurnOutput | None) -> Usage | None:
         """What the program printed of it: in all of its output, or in that of its last turn."""
         rules = ADAPTERS[agent.adapter].usage
         if agent.mode == "oneshot":
             return find_usage(self._output(session_id), rules)
-        if since is None or not _interactive(agent).prints_usage:
+        if output is None or not output.is_whole or not _interactive(agent).prints_usage:
             return None
-        output = self._printed_since(session_id, since)
-        return None if output is None else find_usage(plain(output), rules)
-
-    def _printed_since(self, session_id: SessionId, cursor: int) -> str | None:
-        """Everything from the cursor on, raw; None where it is too long, or a part of it is not kept any more."""
-        parts: list[str] = []
-        end = cursor + OUTPUT_BYTES
-        while cursor < end:
-            try:
-                read = read_spool(
-                    self._sessions_root / session_id, cursor=cursor, max_bytes=MAX_BYTES, max_lines=None, form="raw"
-                )
-            except SessionError:
-                return None
-            if read.dropped_bytes:
-                return None
-            if read.next_cursor == cursor:
-                return "".join(parts)
-            parts.append(read.text("raw"))
-            cursor = read.next_cursor
-        return None
+        return find_usage(plain(output.printed), rules)
 
     def says_idle(self, agent: ResolvedAgent) -> bool:
         """Whether patterns tell when an interactive agent's turn is over."""
@@ -288,23 +268,21 @@ class Agents(TurnFiles):
         finally:
             os.close(folder)
 
-    def _last_words(self, agent: ResolvedAgent, session_id: SessionId, tail: str) -> str:
+    def _last_words(self, agent: ResolvedAgent, session_id: SessionId, tail: str, output: TurnOutput | None) -> str:
         """The screen's lines of a program that stays, since it draws where others print; else the tail.
 
-        Of the screen only what was printed in this turn: an earlier one's refusal may still stand there.
+        Of the screen only what came in this turn: an earlier one's refusal may still stand there. Programs that draw
+        only what changes print no whole line, so what did not stand there when the turn began counts, too.
         """
-        if agent.mode != "interactive":
+        if agent.mode != "interactive" or output is None:
             return tail
-        path = self._sessions_root / session_id
-        record = custodian.see(path).record
+        record = custodian.see(self._sessions_root / session_id).record
         columns, rows = (record.columns, record.rows) if record is not None else (120, 40)
-        try:
-            output = read_spool(path, cursor=None, max_bytes=SCREEN_BYTES, max_lines=None, form="raw")
-        except SessionError:
-            return tail
         printed = "".join(tail.split())
-        lines = _screen(output.text("raw"), columns, rows).splitlines()
-        return "\n".join(line for line in lines if "".join(line.split()) in printed)
+        stands = _screen((output.before + output.printed)[-SCREEN_CHARACTERS:], columns, rows).splitlines()
+        stood = _screen(output.before, columns, rows).splitlines()
+        fresh = Counter(stands) - Counter(stood) if output.is_whole else Counter[str]()
+        return "\n".join(line for line in stands if fresh[line] > 0 or "".join(line.split()) in printed)
 
     def command(self, request: CommandRequest) -> Launch:
         """Raises: EXECUTABLE_NOT_FOUND, EXECUTABLE_NOT_RUNNABLE."""

@@ -120,7 +120,7 @@ def _limit(adapter: Adapter, error: str, tail: str, *, has_failed: bool, now: fl
     """Why its service refused, and whether that is certain. Tools print such words, too: of a turn that failed only its
     error counts and what the program wrote beside the conversation.
     """
-    rules = adapter.limits or ADAPTERS["acp"].limits
+    rules = (*adapter.limits, *ADAPTERS["acp"].limits)
     if has_failed:
         beside = "\n".join(line for line in tail.splitlines() if line.startswith("[stderr] "))
         found = find_limit(error, rules, now=now) or find_limit(beside, rules, now=now)

@@ -90,7 +90,7 @@ ADAPTER = Adapter(
         ),
         LimitRule(
             "RATE_LIMITED",
-            r"(?i)rate_limit_error|api error:? ?\(?429|overloaded_error|api error:? ?\(?529",
+            r"(?i)rate_limit_error|api error:? ?(?:request rejected )?\(?429|overloaded_error|api error:? ?\(?529",
             said=r"API Error:? (?:\(?(?:429|529)\b|Request rejected \(429\))",
         ),
     ),

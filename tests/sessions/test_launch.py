@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from coordinate_agents.sessions.agent import AgentSettings, CommandRequest, TurnRequest
+from coordinate_agents.sessions.agent import AgentSettings, CommandRequest, TurnOutput, TurnReading, TurnRequest
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.launch import Agents
-from coordinate_agents.sessions.model import SessionId
+from coordinate_agents.sessions.model import SessionId, Usage
 
 
 def program(folder: Path, name: str = "agent") -> str:
@@ -189,3 +189,42 @@ def test_idle_terminal_that_was_opened_for_no_turn_asks_nothing_by_reading_its_i
     rules = [made.turn(replace(request, prompt=prompt)).input for prompt in ("", "Add the tables.")]
     assert [each is not None and each.silent_s for each in rules] == [0.0, 2.0]
     assert rules[0] is not None and [rule.kind for rule in rules[0].questions] == ["trust", "login", "yes-no"]
+
+
+# Both draw only the letters that change, so no whole line was printed.
+WORKS = "\x1b[2J\x1b[10;1H• Working on status 400\x1b[12;1H› Ask Codex to do anything"
+REFUSED = "\x1b[10;1H■ unexpected status 401 Unauthorized: Incorrect API key."
+
+
+def read(tmp_path: Path, adapter: str, output: TurnOutput | None, tail: str = "") -> TurnReading:
+    made = agents(tmp_path)
+    settings = AgentSettings("a", adapter, command=program(tmp_path), mode="interactive")
+    return made.reading(
+        made.resolve(settings), SessionId("g.t.a1"), marker="m", tail=tail, has_failed=False, now=0.0, output=output
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "printed", "is_whole", "code"),
+    [
+        ("", WORKS + REFUSED, True, "AUTH_REQUIRED"),
+        (WORKS, REFUSED, True, "AUTH_REQUIRED"),
+        (WORKS + REFUSED, "\x1b[11;1H• Done.", True, None),  # an earlier turn's
+        ("", WORKS + REFUSED, False, None),  # whose it is is not known
+    ],
+)
+def test_refusal_that_is_drawn_in_this_turn_is_seen_on_the_screen(
+    tmp_path: Path, before: str, printed: str, is_whole: bool, code: str | None
+) -> None:
+    assert read(tmp_path, "codex", TurnOutput(before, printed, is_whole), "•Working■unexp").code == code
+    assert read(tmp_path, "codex", TurnOutput(before, printed, is_whole), REFUSED[7:]).code == "AUTH_REQUIRED"
+
+
+def test_turn_of_a_program_that_stays_took_what_it_printed_in_it(tmp_path: Path) -> None:
+    said = "\x1b[1mTokens: 2.3k sent, 120 received.\x1b[0m\r\n"
+    output = TurnOutput(said, f"{said}Applied edit\r\n{said}> ", is_whole=True)
+    assert read(tmp_path, "aider", output).usage == Usage(4600, None, 240)
+    assert read(tmp_path, "aider", replace(output, is_whole=False)).usage is None
+    assert read(tmp_path, "aider", None).usage is None
+    # Of codex at a terminal such a line is anybody's.
+    assert read(tmp_path, "codex", TurnOutput("", "tokens used 5\r\n", is_whole=True)).usage is None

@@ -196,6 +196,7 @@ def test_only_the_end_of_a_long_output_is_searched() -> None:
         ("gemini", '"status": "RESOURCE_EXHAUSTED", retry in 20.5s', "RATE_LIMITED", 1700000020.5),
         ("aider", "litellm.RateLimitError: retry-after: 30", "RATE_LIMITED", 1700000030.0),
         ("opencode", '{"error":{"name":"APIError","data":{"statusCode":429}}}', "RATE_LIMITED", None),
+        ("claude", "API Error: Request rejected (429) · This may be temporary.", "RATE_LIMITED", None),
         ("generic", "429 Too Many Requests", None, None),
         ("codex", "All tests pass.", None, None),
     ],
