@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from crashes import LOST, OF_CONFLICTS, PLAIN, POINTS, STORIES, UNDONE, WHOLE, Story, attempts, told
+from crashes import LOST, OF_CONFLICTS, PLAIN, POINTS, STORIES, UNDONE, WHOLE, Dies, Story, attempts, both_ways, told
 from world import Done, World
 
 pytestmark = [pytest.mark.story, pytest.mark.timeout(300)]
@@ -162,30 +162,32 @@ def test_deaths_at_named_points_are_made_good_by_the_same_command(name: str, tmp
 
 @pytest.mark.parametrize(("point", "dying"), OF_STOP.items())
 def test_a_stop_that_died_at_a_named_point_is_made_good_by_another_one(world: World, point: str, dying: str) -> None:
-    before = world.user_state()
-    world.hold("a")
-    with world.dying_at(point if dying == "driver" else ""):
-        driver = world.start("graph-run", world.graph(PLAIN.plan), "--integrate")
-    agent = psutil.Process(world.wait_for_start("a"))
-    if dying == "author without a driver":
-        driver.kill()
+    def story(world: World, dies: Dies) -> None:
+        world.hold("a")
+        is_disturbed = world is disturbed
+        with world.dying_at(point if is_disturbed and dying == "driver" else ""):
+            driver = world.start("graph-run", world.graph(PLAIN.plan), "--integrate")
+        agent = psutil.Process(world.wait_for_start("a"))
+        if is_disturbed and dying == "author without a driver":
+            driver.kill()
+            driver.wait(30)
+        if is_disturbed and dying == "driver":
+            assert world.run("graph-stop", "plan", "a").code == 0
+            assert (driver.wait(30), world.deaths(point)) == (-signal.SIGKILL, 1)
+        else:
+            dies(point, "graph-stop", "plan", "a")
+        again = world.run("graph-stop", "plan")
+        assert again.code == 0, str(again)
         driver.wait(30)
-    if dying == "driver":
-        assert world.run("graph-stop", "plan", "a").code == 0
-        assert (driver.wait(30), world.deaths(point)) == (-signal.SIGKILL, 1)
-    else:
-        world.run_dying(point, "graph-stop", "plan", "a")
-    again = world.run("graph-stop", "plan")
-    assert again.code == 0, str(again)
-    driver.wait(30)
-    assert not agent.is_running() or agent.status() == psutil.STATUS_ZOMBIE
-    assert [item["state"] for item in world.status("plan")["subtasks"]] == ["STOPPED", "BLOCKED"]
-    world.release("a")
-    last = world.run("graph-run", "plan", "--integrate", "--retry-failed")
-    assert last.code == 0, str(last)
-    assert [line[0] for line in world.log_lines() if line[1] == "a"] == ["start", "start", "end"]
-    assert world.user_state() == before
-    world.assert_nothing_left("plan")
+        assert not agent.is_running() or agent.status() == psutil.STATUS_ZOMBIE
+        assert [item["state"] for item in world.status("plan")["subtasks"]] == ["STOPPED", "BLOCKED"]
+        world.release("a")
+        last = world.run("graph-run", "plan", "--integrate", "--retry-failed")
+        assert last.code == 0, str(last)
+        assert [line[0] for line in world.log_lines() if line[1] == "a"] == ["start", "start", "end"]
+
+    disturbed = world
+    both_ways(world, story, name="stop")
 
 
 def test_every_point_in_the_source_is_in_its_packages_list_and_the_other_way_round() -> None:

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from world import World, until
+from crashes import Dies, both_ways
+from world import ONE_COMMIT, World, until
 
 pytestmark = pytest.mark.story
 
@@ -22,41 +23,48 @@ def _events(world: World, name: str) -> list[Any]:
     return [event for event in world.run("graph-events", "plan", "--json").data["events"] if event["type"] == name]
 
 
-@pytest.mark.parametrize("point", ["lease.recorded", "store.append.inserted", "store.append.committed"])
-def test_a_resume_that_died_is_done_once_by_saying_it_again(world: World, point: str) -> None:
-    world.configure({"one": (world.agent(SECOND),)})
-    assert world.run("graph-run", world.graph(ONE)).code == 4
-    world.run_dying(point, "graph-resume", "plan", "a")
-    assert world.run("graph-resume", "plan", "a").code == 0
-    assert (_item(world)["state"], len(_events(world, "TaskReset"))) == ("READY", 1)
-    assert world.run("graph-run", "plan").code == 0
-    assert _item(world)["attempt"] == 2
-    world.assert_nothing_left("plan")
+def test_a_resume_that_died_is_done_once_by_saying_it_again(world: World) -> None:
+    def story(world: World, dies: Dies) -> None:
+        world.configure({"one": (world.agent(SECOND),)})
+        assert world.run("graph-run", world.graph(ONE)).code == 4
+        for point in ("lease.recorded", "store.append.inserted", "store.append.committed"):
+            dies(point, "graph-resume", "plan", "a")
+        assert world.run("graph-resume", "plan", "a").code == 0
+        assert (_item(world)["state"], len(_events(world, "TaskReset"))) == ("READY", 1)
+        assert world.run("graph-run", "plan").code == 0
+        assert _item(world)["attempt"] == 2
+
+    both_ways(world, story)
 
 
-@pytest.mark.parametrize("point", ["store.append.committed", "check.ended", "verify.pinned", "verify.certified"])
-def test_an_acceptance_that_died_is_finished_by_saying_it_again(world: World, point: str) -> None:
-    assert world.run("graph-run", world.graph(FLAKY)).code == 4
-    world.run_dying(point, *ACCEPT)
-    done = world.run(*ACCEPT)
-    assert done.code == 0, str(done)
-    item = _item(world)
-    assert (item["state"], item["attempt"], len(_events(world, "TaskJudged"))) == ("SUCCEEDED", 1, 2)
-    assert item["evidence"]["waivers"] == [{"what": "check:flaky", "who": "user", "reason": "known flaky"}]
-    assert world.run("graph-verify", "plan").code == 0
-    world.assert_nothing_left("plan")
+def test_an_acceptance_that_died_is_finished_by_saying_it_again(world: World) -> None:
+    def story(world: World, dies: Dies) -> None:
+        # Configured anew: its log is this world's.
+        world.configure({"one": (ONE_COMMIT,)})
+        assert world.run("graph-run", world.graph(FLAKY)).code == 4
+        for point in ("store.append.committed", "check.ended", "verify.pinned", "verify.certified"):
+            dies(point, *ACCEPT)
+        done = world.run(*ACCEPT)
+        assert done.code == 0, str(done)
+        item = _item(world)
+        assert (item["state"], item["attempt"], len(_events(world, "TaskJudged"))) == ("SUCCEEDED", 1, 2)
+        assert item["evidence"]["waivers"] == [{"what": "check:flaky", "who": "user", "reason": "known flaky"}]
+
+    both_ways(world, story)
 
 
 @pytest.mark.parametrize("point", ["base.made", "worktree.created", "session.intended", "session.started"])
 def test_a_dispatch_that_died_starts_one_agent_whoever_comes_next(world: World, point: str) -> None:
-    assert world.run("graph-create", world.graph(ONE)).code == 0
-    world.run_dying(point, "graph-dispatch", "plan", "a")
-    again = world.run("graph-dispatch", "plan", "a", "--json")
-    assert (again.code, again.document["error"]["code"]) == (1, "TASK_ALREADY_RUNNING"), str(again)
-    done = world.run("graph-run", "plan")
-    assert done.code == 0, str(done)
-    assert [line[0] for line in world.log_lines()] == ["start", "end"]
-    world.assert_nothing_left("plan")
+    def story(world: World, dies: Dies) -> None:
+        assert world.run("graph-create", world.graph(ONE)).code == 0
+        if dies(point, "graph-dispatch", "plan", "a"):
+            again = world.run("graph-dispatch", "plan", "a", "--json")
+            assert (again.code, again.document["error"]["code"]) == (1, "TASK_ALREADY_RUNNING"), str(again)
+        done = world.run("graph-run", "plan")
+        assert done.code == 0, str(done)
+        assert [line[0] for line in world.log_lines()] == ["start", "end"]
+
+    both_ways(world, story, name="dispatch")
 
 
 def _is_held(world: World) -> bool:
