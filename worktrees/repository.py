@@ -89,7 +89,10 @@ def resolve(judge: Judge, commitish: str) -> CommitId:
 
 
 def branch_of(judge: Judge, commitish: str) -> str | None:
-    """The full name of the branch, local or remote-tracking, that the text names; None for anything else."""
+    """The full name of the branch, local or remote-tracking, that the text names; None for any other commit.
+
+    `resolve` was asked before: a git that fails now fails for another reason, which is no answer.
+    """
     result = judge.user_git(
         "rev-parse",
         "--verify",
@@ -97,10 +100,9 @@ def branch_of(judge: Judge, commitish: str) -> str | None:
         "--end-of-options",
         commitish,
         git_dir=judge.facts.git_dir,
-        ok=(0, 128),
         timeout_s=20,
     )
-    name = result.text if result.code == 0 else ""
+    name = result.text
     return name if name.startswith(("refs/heads/", "refs/remotes/")) else None
 
 
