@@ -46,7 +46,7 @@ def _is_finished(world: World) -> None:
     assert world.run("graph-verify", "plan", "--json").data["holds"]
 
 
-@pytest.mark.parametrize("free_kib", [8, 300, 560, 900])
+@pytest.mark.parametrize("free_kib", [8, 300, 560, 700])
 def test_a_disk_that_fills_up_is_told_and_the_work_goes_on_after_room_was_made(
     disk: Path, isolation: Path, free_kib: int
 ) -> None:

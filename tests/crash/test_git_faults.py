@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crashes import MERGED, PLAIN, Story, told
+from crashes import MERGED, PLAIN, Story, assert_same, told
 from git_faults import Fault, FaultyGit, hurried_command
 from world import RUN_LIMIT_S, Done, World
 
@@ -54,7 +54,7 @@ def test_a_faulty_git_is_told_and_later_the_work_is_finished(
     if again.code != 0:
         again = world.run("graph-run", "plan", "--integrate", "--retry-failed")
     assert again.code == 0, f"{git.fired}: {again}"
-    assert told(world) == expected
+    assert_same(told(world), expected)
     assert world.user_state() == before
     world.assert_nothing_left("plan")
 

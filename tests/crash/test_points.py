@@ -13,7 +13,21 @@ from typing import Any
 
 import psutil
 import pytest
-from crashes import LOST, OF_CONFLICTS, PLAIN, POINTS, STORIES, UNDONE, WHOLE, Dies, Story, attempts, both_ways, told
+from crashes import (
+    LOST,
+    OF_CONFLICTS,
+    PLAIN,
+    POINTS,
+    STORIES,
+    UNDONE,
+    WHOLE,
+    Dies,
+    Story,
+    assert_same,
+    attempts,
+    both_ways,
+    told,
+)
 from world import Done, World
 
 pytestmark = [pytest.mark.story, pytest.mark.timeout(300)]
@@ -118,7 +132,7 @@ class Chain:
         again = self._story.finish(self._world)
         assert again.code == 0, str(again)
         whole, tries = _undisturbed[self._story.name]
-        assert told(self._world) == whole
+        assert_same(told(self._world), whole)
         if not self._costs_attempts:
             assert attempts(self._world) == tries
             ends = Counter(line[1] for line in self._world.log_lines() if line[0] == "end")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from crashes import Dies, both_ways
 from world import World, commit_file, differences, git
 
 from coordinate_agents.worktrees.crashpoints import POINTS as GIT_POINTS
@@ -166,16 +167,22 @@ def test_squashed_is_one_commit_of_the_user_and_a_rework_comes_on_top(world: Wor
     assert world.files("topic")["f-a"] == "more\nmore"
 
 
-@pytest.mark.parametrize("point", ["deliver.decided", "deliver.moved", "deliver.done"])
-def test_a_delivery_that_died_is_finished_and_recorded_by_the_same_command(world: World, point: str) -> None:
+def test_a_delivery_that_died_is_finished_and_recorded_by_the_same_command(world: World) -> None:
     assert {name for name in GIT_POINTS if name.startswith("deliver.")} == {"deliver.decided", "deliver.moved"}
-    integrated(world)
-    world.run_dying(point, "graph-deliver", "plan", "--branch", "release", "--squash")
-    data = delivered(world, "release", "--squash")
-    assert data["delivered"]["recorded"] is True
-    assert git(world.root, "rev-list", "--count", "main..release") == "1"
-    assert [each["data"]["commit"] for each in records(world)] == [git(world.root, "rev-parse", "release")]
-    world.assert_nothing_left("plan")
+
+    def story(world: World, dies: Dies) -> None:
+        integrated(world)
+        before = set(git(world.root, "for-each-ref").splitlines())
+        for point in ("deliver.decided", "deliver.moved", "deliver.done"):
+            dies(point, "graph-deliver", "plan", "--branch", "release", "--squash")
+        data = delivered(world, "release", "--squash")
+        assert data["delivered"]["recorded"] is True
+        assert git(world.root, "rev-list", "--count", "main..release") == "1"
+        assert [each["data"]["commit"] for each in records(world)] == [git(world.root, "rev-parse", "release")]
+        (made,) = set(git(world.root, "for-each-ref").splitlines()) - before
+        assert made.endswith("refs/heads/release")
+
+    both_ways(world, story)
 
 
 def test_an_agent_cannot_deliver(world: World) -> None:

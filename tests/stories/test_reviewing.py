@@ -6,6 +6,7 @@ from typing import Any
 
 import psutil
 import pytest
+from crashes import Dies, both_ways
 from world import FIXTURES, ONE_COMMIT, World, git
 
 from coordinate_agents.graph.crashpoints import POINTS
@@ -280,22 +281,28 @@ def test_a_running_driver_carries_the_decision_out(world: World) -> None:
 
 
 def test_an_approval_whose_process_died_is_finished_by_the_same_command(world: World) -> None:
-    staying(world)
-    integrated(world, "id: plan\nsubtasks: [{id: a, spec: x}]\n")
     assert [point for point in POINTS if point.startswith("review.")] == ["review.recorded"]
-    world.run_dying("review.recorded", "graph-review", "plan", "--decision", "REVIEW_APPROVED")
-    assert world.status("plan")["graph"]["state"] == "APPROVED"
-    assert world.run("graph-review", "plan", "--decision", "REVIEW_APPROVED").code == 0
-    assert len(decisions(world)) == 1
-    world.assert_nothing_left("plan")
+
+    def story(world: World, dies: Dies) -> None:
+        staying(world)
+        integrated(world, "id: plan\nsubtasks: [{id: a, spec: x}]\n")
+        if dies("review.recorded", "graph-review", "plan", "--decision", "REVIEW_APPROVED"):
+            assert world.status("plan")["graph"]["state"] == "APPROVED"
+        assert world.run("graph-review", "plan", "--decision", "REVIEW_APPROVED").code == 0
+        assert len(decisions(world)) == 1
+
+    both_ways(world, story)
 
 
 def test_a_fresh_start_that_died_with_its_place_cleared_goes_on(world: World) -> None:
-    world.configure({"one": (world.agent('echo more >> "f-$S"; git add -A; git commit -q -m "work of $S"'),)})
-    integrated(world)
-    assert world.run("graph-review", "plan", "a", *CHANGES, "More.").code == 0
-    world.run_dying("worktree.cleared", "graph-run", "plan")
-    done = world.run("graph-run", "plan", "--integrate", "--json")
-    assert done.code == 0, str(done)
-    again = by_id(done.data)
-    assert (again["b"]["attempt"], again["b"]["base"]) == (2, again["a"]["verifiedCommit"])
+    def story(world: World, dies: Dies) -> None:
+        world.configure({"one": (world.agent('echo more >> "f-$S"; git add -A; git commit -q -m "work of $S"'),)})
+        integrated(world)
+        assert world.run("graph-review", "plan", "a", *CHANGES, "More.").code == 0
+        dies("worktree.cleared", "graph-run", "plan")
+        done = world.run("graph-run", "plan", "--integrate", "--json")
+        assert done.code == 0, str(done)
+        again = by_id(done.data)
+        assert (again["b"]["attempt"], again["b"]["base"]) == (2, again["a"]["verifiedCommit"])
+
+    both_ways(world, story)

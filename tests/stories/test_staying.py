@@ -8,6 +8,7 @@ from typing import Any
 
 import psutil
 import pytest
+from crashes import Dies, both_ways
 from world import FIXTURES, World, git, until
 
 from coordinate_agents.graph.crashpoints import POINTS
@@ -217,22 +218,21 @@ DRIVERS_POINTS = ("turn.seen", "stay.over:2", "stay.intended", "stay.begun")
 def test_a_driver_that_dies_between_two_turns_is_followed_by_one_that_goes_on_in_the_same_process(
     world: World, point: str
 ) -> None:
-    configure(world, ADDS)
-    plan = world.graph(f"id: plan\n{WANTS_TWO}subtasks: [{{id: a, spec: x}}]\n")
-    world.run_dying(point, "graph-run", plan)
-    done = world.run("graph-run", plan, "--json")
-    assert done.code == 0, str(done)
-    assert [turn[1] for turn in turns(world)] == ["1", "2"]
-    assert len({turn[2] for turn in turns(world)}) == 1
-    assert only(done.data)["attempt"] == 1
+    def story(world: World, dies: Dies) -> None:
+        configure(world, ADDS)
+        plan = world.graph(f"id: plan\n{WANTS_TWO}subtasks: [{{id: a, spec: x}}]\n")
+        dies(point, "graph-run", plan)
+        done = world.run("graph-run", plan, "--json")
+        assert done.code == 0, str(done)
+        assert [turn[1] for turn in turns(world)] == ["1", "2"]
+        assert len({turn[2] for turn in turns(world)}) == 1
+        assert only(done.data)["attempt"] == 1
+        if point == DRIVERS_POINTS[0]:
+            dies("stay.closed", "graph-stop", "plan")
+        assert world.run("graph-stop", "plan").code == 0
+        assert [each["session"] for each in events(world, "SessionClosed")] == ["plan.a.a1"]
 
-
-def test_a_stop_that_died_after_closing_is_finished_by_the_same_command(world: World) -> None:
-    configure(world, ADDS)
-    assert world.run("graph-run", world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n")).code == 0
-    world.run_dying("stay.closed", "graph-stop", "plan")
-    assert world.run("graph-stop", "plan").code == 0
-    assert [each["session"] for each in events(world, "SessionClosed")] == ["plan.a.a1"]
+    both_ways(world, story, name="stay")
     world.assert_nothing_left("plan")
 
 

@@ -138,25 +138,29 @@ def both_ways(world: World, story: Callable[[World, Dies], None], *, name: str =
     undisturbed = _told_of.get(name)
     if undisturbed is None:
         other = World(world.place / "undisturbed", world.home)
-        story(other, lambda point, *words: False)
-        undisturbed = _told_of[name] = told(other)
-        other.assert_nothing_left("plan")
+        undisturbed = _told_of[name] = _played(other, story, lambda point, *words: False)
         _told_of.pop("", None)
-    before = world.user_state()
 
     def dies(point: str, *words: str) -> bool:
         world.run_dying(point, *words)
         assert world.run("graph-status", "plan").code == 0
         return True
 
+    assert_same(_played(world, story, dies), undisturbed)
+
+
+def _played(world: World, story: Callable[[World, Dies], None], dies: Dies) -> dict[str, Any]:
+    before = world.user_state()
     story(world, dies)
-    disturbed = told(world)
-    differing = {
-        name: (disturbed[name], undisturbed[name]) for name in undisturbed if disturbed[name] != undisturbed[name]
-    }
-    assert not differing, json.dumps(differing, indent=1)
-    assert world.user_state() == before
     world.assert_nothing_left("plan")
+    after = world.user_state()
+    # A delivery makes a branch of the user's.
+    return {**told(world), "user's": sorted(name for name in {*before, *after} if before.get(name) != after.get(name))}
+
+
+def assert_same(disturbed: dict[str, Any], undisturbed: dict[str, Any]) -> None:
+    found = {name: (disturbed[name], each) for name, each in undisturbed.items() if disturbed[name] != each}
+    assert not found, json.dumps(found, indent=1)
 
 
 def told(world: World) -> dict[str, Any]:
@@ -197,8 +201,9 @@ def _status(world: World, trees: dict[str, str]) -> Any:
             del check["durationMs"], check["logPath"]
         if item["failure"]:
             del item["failure"]["logPath"]
-    for item in data["attention"]:
-        del item["since"]
+    for item in (*data["attention"], *filter(None, [data["review"]]), *data["deliveries"]):
+        for key in ("since", "at"):
+            item.pop(key, None)
     # The folder of the worktrees is named after the place, too.
     text = re.sub(r"/checkout-[0-9a-f]+/", "/checkout/", json.dumps(data).replace(str(world.place), ""))
     return json.loads(_as_trees(text, trees))
@@ -265,7 +270,7 @@ def _hidden(state: Path) -> Iterator[str]:
     known = re.compile(
         r"state\.(db|id|lock)|git\.lock|leases/[^/]+\.lock|worktrees/plan/[^/]+\.(json|lock)|blobs/../[0-9a-f]{64}"
         r"|sessions/[^/]+/(host\.err|output\.log|token|record\.json|turns\.json|alive|prompt\.md)"
-        r"|judge/(config|HEAD|frozen\.json|frozen/.*|objects/.*)"
+        r"|deliveries/plan-[0-9a-f]+\.md|judge/(config|HEAD|frozen\.json|frozen/.*|objects/.*)"
     )
     for path in state.rglob("*"):
         name = str(path.relative_to(state))
