@@ -147,6 +147,7 @@ class Worktrees(Protocol):
         root: str,
         nonce: str | None = None,
         resume_from: CommitId | None = None,
+        known_tip: CommitId | None = None,
         frozen: str | None = None,
     ) -> Worktree:
         """Make the worktree on its branch (contract section 3). Raises: WORKTREE_CONFLICT; a failure leaves nothing.
@@ -155,8 +156,8 @@ class Worktrees(Protocol):
         the same nonce (a driver died here) is ours: it is finished or undone and made again. None: a fresh one.
         `resume_from`: put the branch there (a kept commit that contains base) instead of at base; then an existing
         branch of that name whose tip is that commit is used. Otherwise a branch of that name is never used, unless a
-        record or a pin of this subtask knows its tip; then the tip is kept by a pin. `frozen`: the text of `freeze`,
-        whose filters write the files; None: the latest one.
+        record or a pin of this subtask knows its tip, or `known_tip` is that; then it is kept by a pin. `frozen`: the
+        text of `freeze`, whose filters write the files; None: the latest one.
         """
         ...
 

@@ -43,6 +43,8 @@ async def _make_worktree(context: Context, subtask: SubtaskId) -> Event:
         root=context.worktree_root,
         nonce=run.nonce,
         resume_from=await kept_tip(context, run),
+        # One that was cleared away may have held nothing of its own that a pin could show.
+        known_tip=run.removal.tip if run.removal is not None else None,
         frozen=context.frozen,
     )
     crash_point("worktree.created")

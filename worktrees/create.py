@@ -42,15 +42,18 @@ def create(
     frozen: str,
     nonce: str | None = None,
     resume_from: CommitId | None = None,
+    known_tip: CommitId | None = None,
 ) -> Worktree:
     """Make the worktree at `<root>/<key>/<graph>/<slug>`, its branch at `resume_from` or at base.
 
     A worktree with the same `nonce` was made by a call whose caller died: it is finished, or returned when whole.
+    `known_tip`: a branch that stands there is ours, whatever no pin knows of it.
     Raises: WORKTREE_CONFLICT, DIRTY_WORKTREE, SETUP_FAILED; then no folder, registration or branch of this call
     remains.
     """
     place = Place(graph, slug, worktree_path(judge.facts, root, graph, slug))
-    plan = Plan(place, base, resume_from or base, frozen, nonce or fresh_nonce(), known_tip=resume_from)
+    known_tip = resume_from or known_tip
+    plan = Plan(place, base, resume_from or base, frozen, nonce or fresh_nonce(), known_tip=known_tip)
     return _create(judge, plan)
 
 

@@ -158,11 +158,20 @@ class GitWorktrees:
         root: str,
         nonce: str | None = None,
         resume_from: CommitId | None = None,
+        known_tip: CommitId | None = None,
         frozen: str | None = None,
     ) -> Worktree:
         settings = self._settings(frozen)
         return creation.create(
-            self._judge, graph, slug, base, root=root, frozen=settings, nonce=nonce, resume_from=resume_from
+            self._judge,
+            graph,
+            slug,
+            base,
+            root=root,
+            frozen=settings,
+            nonce=nonce,
+            resume_from=resume_from,
+            known_tip=known_tip,
         )
 
     def recreate(

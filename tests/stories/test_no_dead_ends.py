@@ -127,6 +127,15 @@ def test_integration_that_failed_its_check(world: World) -> None:
     assert walk(world, done) == ["graph-inspect plan --part failure", "graph-integrate plan"]
 
 
+def test_subtask_without_a_commit_when_what_it_builds_on_is_done_again(world: World) -> None:
+    """Before, its own branch, which held nothing that a pin knows, was taken for a stranger's."""
+    body = 'test "$S$COORDINATE_AGENTS_ATTEMPT" != b1 || exit 0; echo x >> "f-$S"; git add -A; git commit -qm x'
+    world.configure({"one": (world.agent(body),)})
+    ran(world, TWO, code=4)
+    assert world.run("graph-resume", "plan", "a", "--redo").code == 0
+    assert walk(world, world.run("graph-run", "plan", "--retry-failed")) == ["graph-integrate plan"]
+
+
 def test_integration_that_was_killed(world: World) -> None:
     world.run_dying("integration.published", "graph-run", world.graph(TWO), "--integrate")
     assert walk(world, world.run("graph-status", "plan")) == ["graph-integrate plan"]
