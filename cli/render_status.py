@@ -34,9 +34,17 @@ def status(data: Mapping[str, Any]) -> list[str]:
     lines += _integration(data.get("integration"))
     lines += _idle_sessions(graph["id"], data.get("subtasks") or ())
     lines += following(data)
+    if data.get("artefacts"):
+        lines += _artefacts(data["artefacts"])
     if data.get("again"):
         lines += ["Everything in it was done before. Once more, as a graph of its own:", f"  {cell(data['again'])}"]
     return lines
+
+
+def _artefacts(written: Mapping[str, Any]) -> list[str]:
+    """Where they are, and what is missing there."""
+    problems = [f"  missing: {cell(problem)}" for problem in written["problems"]]
+    return ["", f"artefacts: {counted(written['files'], 'file')} in {cell(written['folder'])}", *problems]
 
 
 def _about(data: Mapping[str, Any]) -> list[str]:

@@ -88,6 +88,17 @@ def ways_of_question(graph: str, subtask: str, question: Mapping[str, Any] | Non
     return (*found, Way("to stop it", f"{PROGRAM} graph-stop {graph} {subtask}"))
 
 
+def ways_of_limit(snapshot: Snapshot, run: TaskRun, *, agents: Sequence[str]) -> tuple[Way, ...]:
+    """For one whose agent's service refuses: it is tried again by itself. `agents`: as in `ways_of_subtask`."""
+    graph = snapshot.graph.id
+    found = [Way("to wait: it is tried again by itself", f"{PROGRAM} graph-wait {graph} --for {run.id}")]
+    for name in [name for name in agents if name != run.agent][:1]:
+        resume = f"{PROGRAM} graph-resume {graph} {run.id} --agent {shlex.quote(name)} --run"
+        found.append(Way("not to wait: stop it", f"{PROGRAM} graph-stop {graph} {run.id}"))
+        found.append(Way(f"and go on with agent {name}", resume))
+    return tuple(found)
+
+
 def ways_of_integration(snapshot: Snapshot) -> tuple[Way, ...]:
     """For one that failed; empty for any other. A conflict names its own command."""
     graph, summary = snapshot.graph.id, snapshot.summary

@@ -24,6 +24,7 @@ from coordinate_agents.graph.view import check_json, failure_json, status_data
 from coordinate_agents.graph.ways_out import (
     Way,
     ways_of_integration,
+    ways_of_limit,
     ways_of_question,
     ways_of_shared_state,
     ways_of_subtask,
@@ -70,6 +71,8 @@ def execute(runtime: Runtime, request: Request) -> Result:
     if run.phase == "awaiting-input":
         asking = data.get("session") or data.get("screen") or {}
         data["ways"] = [to_plain(way) for way in ways_of_question(row.id, subtask, asking.get("question"))]
+    if run.phase == "throttled":
+        data["ways"] = [to_plain(way) for way in ways_of_limit(snapshot, run, agents=agents)]
     data["attention"] = [item for item in status["attention"] if item["subtask"] == subtask]
     return Result(data)
 

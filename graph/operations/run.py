@@ -89,7 +89,7 @@ def execute(runtime: Runtime, request: Request) -> Result:
     data: dict[str, Any] = status_of(runtime, row.id)
     data["ending"] = ending
     code = exit_code_of(snapshot, ending, integrate=request.integrate, until=until)
-    advice = _advice(row.id, ending)
+    advice = _advice(row.id, ending, is_closed=drive.stop_on_exit)
     if ending == "ended" and (snapshot.summary.ended_reason or "").startswith(("DISK_LOW", PORTS_TAKEN)):
         advice = [f"Nothing more was started: {snapshot.summary.ended_reason}."]
     if advice:
@@ -156,7 +156,11 @@ def is_document(runtime: Runtime, word: str) -> bool:
     return Path(word).is_file() and runtime.store.graph(word) is None
 
 
-def _advice(graph: str, ending: Ending) -> list[str]:
+def _advice(graph: str, ending: Ending, *, is_closed: bool) -> list[str]:
+    """`is_closed`: no agent outlived the run, so what ran is stopped and begins another attempt."""
+    if ending in ("interrupted", "deadline") and is_closed:
+        what = "The deadline passed, and the" if ending == "deadline" else "The"
+        return [f"{what} agents were closed. Go on: coordinate-agents graph-run {graph} --retry-failed"]
     if ending == "interrupted":
         return [
             "The agents go on in their Sessions; nothing new starts.",

@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from coordinate_agents.graph.ways_out import ways_of_question
+from coordinate_agents.graph.model import GraphId, SubtaskId, Task, TaskGraph
+from coordinate_agents.graph.runs import TaskRun
+from coordinate_agents.graph.snapshot import Snapshot
+from coordinate_agents.graph.ways_out import ways_of_limit, ways_of_question
 
 ANSWER = "coordinate-agents session-answer plan/a"
 ALWAYS = ["coordinate-agents session-attach plan/a", "coordinate-agents graph-stop plan a"]
@@ -40,3 +43,16 @@ def test_a_login_is_done_at_the_terminal() -> None:
 
 def test_one_that_only_stands_still_can_be_told_to_go_on() -> None:
     assert _commands(None) == [ALWAYS[0], "coordinate-agents graph-tell plan a TEXT", ALWAYS[1]]
+
+
+def test_a_refused_agent_is_waited_for_or_replaced_by_another_one() -> None:
+    a = SubtaskId("a")
+    snapshot = Snapshot(TaskGraph(GraphId("plan"), title="plan", tasks=(Task(a, title="a", spec="x"),)))
+    run = TaskRun(a, state="running", phase="throttled", agent="claude")
+    wait = "coordinate-agents graph-wait plan --for a"
+    assert [way.command for way in ways_of_limit(snapshot, run, agents=["claude"])] == [wait]
+    assert [way.command for way in ways_of_limit(snapshot, run, agents=["claude", "codex"])] == [
+        wait,
+        "coordinate-agents graph-stop plan a",
+        "coordinate-agents graph-resume plan a --agent codex --run",
+    ]

@@ -100,7 +100,13 @@ def test_a_deadline_leaves_artefacts_and_code_6(world: World) -> None:
     assert done.code == 6, str(done)
     assert (status_in(folder)["ending"], status_in(folder)["exitCode"]) == ("deadline", 6)
     assert cases(folder) == {"plan.a": "error"}
+    lines = done.out.splitlines()
+    assert (lines[-1].startswith("artefacts: "), lines[-1].endswith(f" files in {folder}")) == (True, True)
+    said, command = lines[-3].split(" Go on: coordinate-agents ")
+    assert said == "The deadline passed, and the agents were closed."
     world.assert_nothing_left("plan")
+    world.release("a")
+    assert world.run(*command.split()).code == 0
 
 
 def test_a_cancelled_job_leaves_artefacts_and_no_process(world: World) -> None:
