@@ -89,7 +89,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "NOT_A_REPOSITORY": "The folder is not inside a git repository.",
     "OUTPUT_FAILED": "Standard output is closed or full.",
     "QUOTA_EXHAUSTED": "An agent's quota is used up.",
-    "RATE_LIMITED": "An agent's service asks to wait.",
+    "RATE_LIMITED": "An agent's service asks to wait, or cannot be reached.",
     "REPOSITORY_UNSUPPORTED": "The repository, its file system or git itself is one that cannot be worked with safely.",
     "SESSION_CLOSE_FAILED": "Processes of a Session outlived its end; they are named.",
     "SESSION_NOT_FOUND": "There is no such Session.",

@@ -93,6 +93,12 @@ ADAPTER = Adapter(
             r"(?i)rate_limit_error|api error:? ?(?:request rejected )?\(?429|overloaded_error|api error:? ?\(?529",
             said=r"API Error:? (?:\(?(?:429|529)\b|Request rejected \(429\))",
         ),
+        # The network is gone, as after a suspended laptop woke up; it tried ten times by itself.
+        LimitRule(
+            "RATE_LIMITED",
+            r"API Error:? \(?(?:Connection error|Unable to connect to API|Internet connection is unreliable)",
+            said=r"API Error:? \(?(?:Connection error|Unable to connect to API|Internet connection is unreliable)",
+        ),
     ),
     acp=Acp("claude-agent-acp", tells_tokens=True),
     # With --output-format json or stream-json among its args; the sum stands in the one line of the result.

@@ -75,6 +75,8 @@ ADAPTER = Adapter(
             said=r"(?:ERROR: )?(?:stream (?:error|disconnected)[^\n]{0,200}Rate limit reached"
             r"|exceeded retry limit, last status: 429\b)",
         ),
+        # The network is gone; it tried several times by itself.
+        LimitRule("RATE_LIMITED", r"error sending request for url \(https?://"),
     ),
     acp=Acp("codex-acp"),
     usage=(

@@ -23,6 +23,8 @@ ADAPTER = Adapter(
         ),
         LimitRule("QUOTA_EXHAUSTED", r"(?i)insufficient_quota|usage limit (?:reached|exceeded)"),
         LimitRule("RATE_LIMITED", r"(?i)\"statusCode\":429|rate.?limit(?:ed| exceeded| reached)|too many requests"),
+        # The network is gone.
+        LimitRule("RATE_LIMITED", r"Unable to connect\. Is the computer able to access the url\?"),
     ),
     # One line a step; its input does not contain what was read from or written to a cache.
     usage=(
