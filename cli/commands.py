@@ -164,7 +164,8 @@ def _parameter(param: Param) -> click.Parameter:
     return click.Option(
         [f"--{param.name}", param.field],
         type=_type(param),
-        is_flag=param.kind == "flag",
+        # Not False: click takes that for an option whose value may be left out, and so never one that begins with "-".
+        is_flag=True if param.kind == "flag" else None,
         required=param.required,
         multiple=param.multiple,
         **_default(param),

@@ -13,6 +13,8 @@ from coordinate_agents.graph.operations.table import Param, Verb, verb_named
 # Every integer that an option takes fits the database.
 MAX_DIGITS: Final = 18
 
+_HELP: Final = ("-h", "--help")
+
 _ROOT: Final = Param("root", "a folder of the repository (default: the current one)")
 
 
@@ -55,7 +57,7 @@ def parse(argv: Sequence[str]) -> Invocation | None:
             words.append(word)
     if not as_json or not _place(given, verb, words):
         return None
-    root = given.pop("root", None)
+    root = given.pop("root", None) or None
     return Invocation(verb, {param.field: left_out(param) for param in verb.params} | given, root, as_json)
 
 
@@ -72,7 +74,7 @@ def _take(
         given[param.field] = True
         return value is None
     if value is None:
-        if not rest or rest[0] == "--json" or rest[0] in options:
+        if not rest or rest[0] == "--json" or rest[0] in _HELP or rest[0] in options:
             return False
         value = rest.pop(0)
     if param.kind == "integer":

@@ -5,12 +5,15 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+import click
 import pytest
 from world import World
 
-from coordinate_agents.cli.invocation import parse
+from coordinate_agents.cli.commands import VerbGroup
+from coordinate_agents.cli.invocation import Invocation, parse
 from coordinate_agents.graph.operations.table import VERBS
 
 PLAN = "id: plan\nsubtasks: [{id: a, spec: x}]\n"
@@ -234,3 +237,48 @@ def test_an_option_that_a_verb_needs_is_missed_by_its_name(world: World) -> None
         done = world.run(*words)
         assert done.code == 2, str(done)
         assert "Missing option '--" in done.err
+
+
+def _by_click(words: Sequence[str]) -> Invocation | str:
+    """What the long way makes of the words: the values, or what is wrong with them."""
+    found: list[Invocation] = []
+    group = VerbGroup(lambda invocation: found.append(invocation) or 0)
+    try:
+        group.main(list(words), prog_name="coordinate-agents", standalone_mode=False)
+    except click.UsageError as error:
+        return error.format_message()
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("graph-stop", "plan", "--reason=--drain"),
+        ("graph-stop", "plan", "--reason", "--no-option"),
+        ("graph-stop", "plan", "--reason", "--", "--drain"),
+        ("graph-stop", "plan", "--root="),
+        ("graph-run", "plan", "--until", "--root=/elsewhere"),
+        ("graph-run", "plan", "--max-starts", "007", "--on-input=fail", "--until=x", "--until", "--agent=y"),
+        ("graph-review", "plan", "--decision=REVIEW_APPROVED", "--feedback=-h", "--", "-"),
+    ],
+)
+def test_both_ways_find_the_same_values(words: tuple[str, ...]) -> None:
+    short = parse([words[0], "--json", *words[1:]])
+    assert short is not None
+    assert _by_click([words[0], "--json", *words[1:]]) == short
+    assert _by_click(words) == short._replace(as_json=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("graph-run", "plan", "--json", "--until"), "requires an argument"),
+        (("graph-cleanup", "plan", "--json", "--discard"), "requires an argument"),
+        (("graph-stop", "plan", "--reason", "-h", "--json"), "--reason=-h would give it"),
+        (("graph-list", "--root", "--help", "--json"), "--root=--help would give it"),
+    ],
+)
+def test_an_option_without_its_value_is_refused_on_both_ways(words: tuple[str, ...], said: str) -> None:
+    assert parse(words) is None
+    said_by_click = _by_click(words)
+    assert isinstance(said_by_click, str) and said in said_by_click
