@@ -23,7 +23,8 @@ _HEADERS: Final = re.compile(
     rb"author [^\n]*\ncommitter [^\n]*> (\d{1,12}) [+-]\d{4}\n"
 )
 # Stricter than what is read: a commit that the Runtime writes, as `git fsck --strict` wants it.
-_WHO: Final = rb"(?:[^<>\n\0]+ )?<[^<>\n\0]*> (?:0|[1-9]\d{0,11}) [+-]\d{4}\n"
+# Its date may be that of a commit of an agent, which may count in milliseconds; 2 ** 53 is the latest.
+_WHO: Final = rb"[^<>\n\0]* <[^<>\n\0]*> (?:0|[1-9]\d{0,15}) [+-]\d{4}\n"
 WRITTEN_COMMIT: Final = re.compile(
     rb"tree (?:[0-9a-f]{40}|[0-9a-f]{64})\n(?:parent (?:[0-9a-f]{40}|[0-9a-f]{64})\n)*"
     rb"author " + _WHO + rb"committer " + _WHO + rb"\n[^\0]*"

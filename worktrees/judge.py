@@ -43,9 +43,13 @@ from coordinate_agents.worktrees.plain_files import PlainFiles
 from coordinate_agents.worktrees.ref_changes import RefChanger, RefusedError
 from coordinate_agents.worktrees.tree_objects import TreeReader, parse_tree
 
-# What a killed process left (a temporary index, a half-made judge) is removed by the next one after this time.
 _MAX_COMMIT_BYTES: Final = 1 << 20
+# What a killed process left (a temporary index, a half-made judge) is removed by the next one after this time.
 _STALE_S: Final = 24 * 3600.0
+# What somebody put into the object store or did to it; every other refusal is the machine's.
+_IN_THE_WAY: Final = frozenset(
+    (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EACCES, errno.EPERM)
+)
 
 
 class Judge:
@@ -155,21 +159,21 @@ class Judge:
     def write_commit(self, text: bytes) -> str:
         """Write a commit with exactly these bytes durably into the user's object store; its id. Pin it at once.
 
-        Raises: WorktreeError when it is none that git would write, OSError.
+        Raises: WorktreeError when it is none that git would write or its place is taken, OSError of the machine.
         """
         if WRITTEN_COMMIT.fullmatch(text) is None:
             raise WorktreeError("INTERNAL_ERROR", f"git would not write this commit: {text[:200]!r}", kept="all refs")
-        oid = write_loose(self._objects, self.facts.object_format, "commit", text)
+        oid = self._write("commit", text)
         self.commits.learn(oid, text)
         return oid
 
     def write_tree(self, text: bytes) -> str:
         """Write a tree with exactly these bytes, as `write_commit` does a commit; its id.
 
-        Raises: TooLargeError when it is none that git would write, OSError.
+        Raises: TooLargeError when it is none that git would write, else as `write_commit`.
         """
         tree = parse_tree(text, 32 if self.facts.object_format == "sha256" else 20)
-        oid = write_loose(self._objects, self.facts.object_format, "tree", text)
+        oid = self._write("tree", text)
         self.trees.learn(oid, tree)
         return oid
 
@@ -229,6 +233,15 @@ class Judge:
         """Take the user's shallow boundary as it is now; a later one is not believed."""
         _copy_shallow(self.facts.common_dir, Path(self.git_dir))
         self._reader.close()
+
+    def _write(self, type_: str, text: bytes) -> str:
+        try:
+            return write_loose(self._objects, self.facts.object_format, type_, text)
+        except OSError as error:
+            if error.errno not in _IN_THE_WAY:
+                raise
+            message = f"A {type_} could not be written into {self._objects}: {error.strerror}."
+            raise WorktreeError("INTERNAL_ERROR", message, kept="all refs", next="git fsck") from error
 
     def _judge_environment(self, write_objects: bool) -> dict[str, str]:
         environment = dict(self._environment)

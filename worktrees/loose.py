@@ -22,6 +22,7 @@ _HEADER = re.compile(rb"(commit|tree|blob|tag) (\d{1,12})\0")
 _HEADER_BYTES = 32
 # git's own level for loose objects.
 _LEVEL: Final = 1
+_TRIES: Final = 3
 
 
 def loose_content(objects: str, oid: str, type_: str, *, max_bytes: int) -> bytes | None:
@@ -46,7 +47,19 @@ def write_loose(objects: str, object_format: str, type_: str, text: bytes) -> st
     """Write an object below the folder `objects` and sync it; its id. It may be there already. Raises: OSError."""
     whole = b"%s %d\0%s" % (type_.encode(), len(text), text)
     oid = hashlib.new(object_format, whole, usedforsecurity=False).hexdigest()
-    folder = f"{objects}/{oid[:2]}"
+    packed = zlib.compress(whole, _LEVEL)
+    for tries_left in range(_TRIES - 1, -1, -1):
+        try:
+            _store(f"{objects}/{oid[:2]}", oid[2:], packed)
+            break
+        except FileNotFoundError:  # a `git prune` took the folder, empty until now, or the draft
+            if not tries_left:
+                raise
+    crash_point("commit.written")
+    return oid
+
+
+def _store(folder: str, name: str, packed: bytes) -> None:
     if not os.path.isdir(folder):  # noqa: PTH112
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder)  # noqa: PTH102
@@ -54,7 +67,7 @@ def write_loose(objects: str, object_format: str, type_: str, text: bytes) -> st
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o444)
     try:
         try:
-            rest = memoryview(zlib.compress(whole, _LEVEL))
+            rest = memoryview(packed)
             while rest:
                 rest = rest[os.write(fd, rest) :]
             os.fsync(fd)
@@ -62,10 +75,8 @@ def write_loose(objects: str, object_format: str, type_: str, text: bytes) -> st
             os.close(fd)
         crash_point("commit.file")
         # Over one that is there: it holds the same, and is now too young to be pruned before it is pinned.
-        os.rename(draft, f"{folder}/{oid[2:]}")  # noqa: PTH104
+        os.rename(draft, f"{folder}/{name}")  # noqa: PTH104
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(draft)  # noqa: PTH108
         raise
-    crash_point("commit.written")
-    return oid

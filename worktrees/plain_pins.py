@@ -37,7 +37,7 @@ def create_pin(facts: RepositoryFacts, drafts: str, name: str, commit: CommitId)
             os.write(fd, f"{commit}\n".encode())
         finally:
             os.close(fd)
-        return _link(facts, draft, path, name)
+        return _link(facts, draft, path, name, commit)
     except OSError:
         return False
     finally:
@@ -45,7 +45,7 @@ def create_pin(facts: RepositoryFacts, drafts: str, name: str, commit: CommitId)
             os.unlink(draft)  # noqa: PTH108
 
 
-def _link(facts: RepositoryFacts, draft: str, path: str, name: str) -> bool:
+def _link(facts: RepositoryFacts, draft: str, path: str, name: str, commit: CommitId) -> bool:
     if _is_packed(facts, name):
         return False
     try:
@@ -53,7 +53,8 @@ def _link(facts: RepositoryFacts, draft: str, path: str, name: str) -> bool:
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
         os.link(draft, path)
-    if _is_packed(facts, name):  # somebody made it, and it was packed, between the look and the link
+    # What is packed now is this one, or one that somebody made between the look and the link.
+    if _is_packed(facts, name) and packed_below(facts.common_dir, f"{PIN_PREFIX}/").get(name) != commit:
         os.unlink(path)  # noqa: PTH108
         return False
     return True

@@ -1,5 +1,6 @@
 """A pin that is made as a file is what git would have made, and whatever is not simple is git's."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -113,6 +114,21 @@ def test_a_name_that_is_packed_while_it_is_made_stays_as_packed(
         _make(judge, head)
     assert looks == [False, True]
     assert git(repo, "rev-parse", NAME) == theirs
+
+
+def test_a_pin_that_is_packed_as_soon_as_it_is_there_is_made(
+    repo: Path, judge: Judge, head: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+
+    def link_and_pack(draft: str, path: str) -> None:
+        link(draft, path)
+        git(repo, "pack-refs", "--all", "--prune")
+
+    monkeypatch.setattr(os, "link", link_and_pack)
+    assert plain_pins.create_pin(judge.facts, f"{judge.git_dir}/tmp", NAME, head)
+    assert git(repo, "rev-parse", NAME) == head
+    assert not (repo / ".git" / NAME).exists()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Commits and trees that the Runtime writes as files are what git would have written, checked and durable."""
 
+import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ import repos
 from bench import Calls
 from repos import git
 
+from coordinate_agents.worktrees import loose
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.judge import Judge
 from coordinate_agents.worktrees.merge import write_commit
@@ -113,12 +115,50 @@ def test_an_object_that_is_there_is_young_again_and_a_damaged_one_is_whole(repo:
     assert git(repo, "cat-file", "-t", oid) == "commit"
 
 
-def test_a_store_that_takes_nothing_is_an_error_of_the_machine(repo: Path, judge: Judge) -> None:
+@pytest.mark.parametrize(("name", "date"), [("A", 1700000000000), ("A", 2**60), ("", 5)])
+def test_what_git_writes_is_written(repo: Path, judge: Judge, name: str, date: int) -> None:
+    """A commit whose date was given in milliseconds made every merge with it fail."""
+    tree, who = git(repo, "rev-parse", "HEAD^{tree}"), f"{name} <a@b> {min(date, 2**53)} +0000"
+    text = f"tree {tree}\nauthor {who}\ncommitter {who}\n\nlate\n"
+    expected = git(repo, "hash-object", "-t", "commit", "--stdin", input=text)
+    assert write_commit(judge, tree, [], date=date, message="late\n", author=(name, "a@b")) == expected
+    assert git(repo, "cat-file", "-t", expected) == "commit"
+
+
+def test_a_folder_or_draft_that_a_prune_takes_meanwhile_is_made_again(
+    repo: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, passed = text_of(repo, "pruned\n"), []
+
+    def prune_once(name: str) -> None:
+        passed.append(name)
+        if passed == ["commit.file"]:
+            git(repo, "prune", "--expire=now")
+
+    monkeypatch.setattr(loose, "crash_point", prune_once)
+    oid = judge.write_commit(text)
+    assert passed == ["commit.file", "commit.file", "commit.written"]
+    assert git(repo, "cat-file", "-t", oid) == "commit"
+
+
+def test_what_stands_in_the_way_in_the_store_is_no_error_of_ours(repo: Path, judge: Judge) -> None:
     text = text_of(repo, "nowhere\n")
     oid = git(repo, "hash-object", "-t", "commit", "--stdin", input=text.decode())
     (repo / ".git/objects" / oid[:2]).write_text("in the way")
-    with pytest.raises(OSError):
+    with pytest.raises(WorktreeError, match="could not be written"):
         judge.write_commit(text)
+
+
+def test_a_machine_that_takes_nothing_more_says_so_itself(
+    repo: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        judge.write_commit(text_of(repo, "full\n"))
+    assert list((repo / ".git/objects").glob("*/tmp_obj_*")) == []
 
 
 def test_a_filter_of_the_user_has_no_part(repo: Path, judge: Judge) -> None:
