@@ -46,7 +46,10 @@ class _Nothing:
 
 def _first_init(self: Any, /, *args: Any, **kwargs: Any) -> None:
     """The constructor until there is one."""
-    owner: Any = next(each for each in type(self).__mro__ if each.__dict__.get("__init__") is _first_init)
+    owner: Any = next((each for each in type(self).__mro__ if each.__dict__.get("__init__") is _first_init), None)
+    if owner is None:  # another thread compiled it since this one came here
+        type(self).__init__(self, *args, **kwargs)
+        return
     owner.__init__ = made = _constructor(owner)
     made(self, *args, **kwargs)
 

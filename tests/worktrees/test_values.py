@@ -107,3 +107,16 @@ def test_value_without_fields_equals_any_of_its_class() -> None:
 def test_field_that_the_shared_methods_would_get_wrong_is_refused(given: Any) -> None:
     with pytest.raises(TypeError, match="Odd"):
         value_class(type("Odd", (), {"__annotations__": {"a": int}, "a": given}))
+
+
+def test_a_thread_that_came_while_another_compiled_the_constructor_makes_its_value() -> None:
+    @value_class
+    class Late:
+        number: int
+        name: str = "x"
+
+    late = object.__new__(Late)
+    first = Late.__init__  # what a thread has in hand that is stopped here
+    assert Late(1) == Late(1)
+    first(late, 2, name="y")
+    assert late == Late(2, "y")
