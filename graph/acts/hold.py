@@ -97,7 +97,7 @@ async def _tell_until_heard(context: Context, subtask: SubtaskId) -> None:
 async def _has_heard(context: Context, subtask: SubtaskId) -> bool:
     """True, too, where nothing is to be told: no Session lives, or it ended meanwhile."""
     run = context.run(subtask)
-    if not run.session_live or run.session is None:
+    if run.session is None or run.state != "running":
         return True
     session = SessionId(run.session)
     try:

@@ -1,5 +1,6 @@
 """The verbs of one subtask's life end with SIGKILL at named points; the same words, said again, come to their end."""
 
+import signal
 from typing import Any
 
 import pytest
@@ -78,10 +79,11 @@ def test_a_hold_or_release_that_died_before_its_session_heard_of_it_is_told_by_w
 ) -> None:
     """Saying it again, or a driver that comes; a stranger's deadline must neither run nor stand still for ever."""
     world.hold("a")
-    run = world.start("graph-run", world.graph(ONE))
+    # The agent runs, and no record says so yet.
+    with world.dying_at("session.started"):
+        run = world.start("graph-run", world.graph(ONE))
     world.wait_for_start("a")
-    run.kill()
-    run.wait(30)
+    assert run.wait(30) == -signal.SIGKILL
     for verb, point, is_held in (("hold", "hold.recorded", True), ("release", "release.recorded", False)):
         world.run_dying(point, f"graph-{verb}", "plan", "a")
         assert _is_held(world) is not is_held
