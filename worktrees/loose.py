@@ -36,7 +36,9 @@ def loose_content(objects: str, oid: str, type_: str, *, max_bytes: int) -> byte
     except zlib.error:
         return None
     header = _HEADER.match(text)
-    if header is None or not reader.eof or header[1].decode() != type_ or len(text) - header.end() != int(header[2]):
+    if header is None or header[1].decode() != type_ or len(text) - header.end() != int(header[2]):
+        return None
+    if not reader.eof or reader.unused_data:  # cut, or with more behind its end, which git takes for damage
         return None
     algorithm = "sha1" if len(oid) == 40 else "sha256"
     digest = hashlib.new(algorithm, text, usedforsecurity=False).hexdigest()

@@ -42,6 +42,10 @@ def _cuts(repo: Path, path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-6])
 
 
+def _has_more_behind_its_end(repo: Path, path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"more")
+
+
 def _replaces(repo: Path, path: Path) -> None:
     path.write_bytes(zlib.compress(b"commit 3\0abc"))
 
@@ -65,7 +69,17 @@ def _is_a_pipe(repo: Path, path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [_packs, _cuts, _replaces, _lies_about_its_size, _unpacks_to_much, _is_a_link, _is_a_pipe]
+    "change",
+    [
+        _packs,
+        _cuts,
+        _has_more_behind_its_end,
+        _replaces,
+        _lies_about_its_size,
+        _unpacks_to_much,
+        _is_a_link,
+        _is_a_pipe,
+    ],
 )
 def test_anything_else_is_left_to_git(repo: Path, change: Callable[[Path, Path], None]) -> None:
     commit = git(repo, "rev-parse", "HEAD")
