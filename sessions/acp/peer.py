@@ -14,7 +14,7 @@ import json
 
 from coordinate_agents.sessions.acp import events
 from coordinate_agents.sessions.acp.framing import MAX_LINE_BYTES, Lines, Message
-from coordinate_agents.sessions.acp.permissions import Option, decide
+from coordinate_agents.sessions.acp.permissions import Option, Pending, decide
 from coordinate_agents.sessions.acp.usage import Cost, said
 from coordinate_agents.sessions.plain import plain
 
@@ -35,16 +35,6 @@ _MAX_OUT_BYTES = 32 << 20
 _MAX_PENDING = 64
 _MAX_ID_CHARACTERS = 512
 _SHOWN_CHARACTERS = 1000
-
-
-class Pending:
-    """A permission request that waits: the agent's id for it, as it came."""
-
-    __slots__ = ("id", "options")
-
-    def __init__(self, id: object, options: list[Option]) -> None:
-        self.id = id
-        self.options = options
 
 
 class Peer:

@@ -22,6 +22,16 @@ class Option:
         self.kind = kind
 
 
+class Pending:
+    """A permission request that waits: the agent's id for it, as it came."""
+
+    __slots__ = ("id", "options")
+
+    def __init__(self, id: object, options: list[Option]) -> None:
+        self.id = id
+        self.options = options
+
+
 def decide(policy: str, tool_kind: str, options: "list[Option]") -> "Option | None":
     """The option to choose without asking; None: a person is asked."""
     if policy == "deny":
