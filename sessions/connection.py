@@ -91,13 +91,18 @@ class HostConnection:
                 raise HostGone(str(error)) from error
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
-        try:
-            message = json.loads(line)
-        except ValueError as error:
-            raise HostGone(f"not JSON: {error}") from error
-        if not isinstance(message, dict) or message.get("v") != VERSION:
-            raise HostGone("another protocol version")
-        return message
+        return message_of(line)
+
+
+def message_of(line: bytes) -> dict[str, Any]:
+    """What a line of a host says. Raises: HostGone when it is none of this protocol."""
+    try:
+        message = json.loads(line)
+    except ValueError as error:
+        raise HostGone(f"not JSON: {error}") from error
+    if not isinstance(message, dict) or message.get("v") != VERSION:
+        raise HostGone("another protocol version")
+    return message
 
 
 def read_token(path: Path) -> str:

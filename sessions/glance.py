@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from coordinate_agents.sessions import address as addresses
-from coordinate_agents.sessions.connection import MAX_LINE_BYTES, VERSION, HostGone
+from coordinate_agents.sessions.connection import MAX_LINE_BYTES, VERSION, HostGone, message_of
 
 _READ_BYTES: Final = 1 << 16
 
@@ -83,10 +83,4 @@ class _Lines:
             self._buffer += data
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
-        try:
-            message = json.loads(line)
-        except ValueError as error:
-            raise HostGone(f"not JSON: {error}") from error
-        if not isinstance(message, dict) or message.get("v") != VERSION:
-            raise HostGone("another protocol version")
-        return message
+        return message_of(line)

@@ -1,5 +1,6 @@
 """A repository, its judge, and a place for worktrees."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,3 +25,19 @@ def root(tmp_path: Path) -> str:
 def trees(repo: Path) -> Iterator[GitWorktrees]:
     with GitWorktrees.open(str(repo)) as opened:
         yield opened
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Paths that were synced, in order."""
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("descriptors have no names here")
+    paths: list[str] = []
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        paths.append(str(Path(f"/proc/self/fd/{fd}").readlink()))
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return paths

@@ -20,22 +20,6 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     bench.close()
 
 
-@pytest.fixture
-def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Paths that were synced, in order."""
-    if not Path("/proc/self/fd").is_dir():
-        pytest.skip("descriptors have no names here")
-    paths: list[str] = []
-    real = os.fsync
-
-    def fsync(fd: int) -> None:
-        paths.append(str(Path(f"/proc/self/fd/{fd}").readlink()))
-        real(fd)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    return paths
-
-
 def test_new_objects_their_folders_and_the_pin_are_synced_in_this_order(bench: Bench, synced: list[str]) -> None:
     worktree = bench.worktree()
     write_record(bench.judge.facts, GRAPH, "a", Record(worktree, "ready"))

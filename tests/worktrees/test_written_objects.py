@@ -34,21 +34,6 @@ def text_of(repo: Path, message: str) -> bytes:
     return f"tree {tree}\nauthor A <a> 5 +0000\ncommitter C <c> 7 +0100\n\n{message}".encode()
 
 
-@pytest.fixture
-def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The files that are synced from here on."""
-    found: list[str] = []
-    sync = os.fsync
-
-    def spy(fd: int) -> None:
-        found.append(str(Path(f"/proc/self/fd/{fd}").readlink()))
-        sync(fd)
-
-    monkeypatch.setattr(os, "fsync", spy)
-    return found
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="names of open files are read from /proc")
 def test_commits_take_no_process_and_are_durable_in_the_users_store(
     repo: Path, judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synced: list[str]
 ) -> None:
