@@ -32,6 +32,8 @@ from coordinate_agents.graph.scope import outside
 from coordinate_agents.graph.shared import record_shared, repair_refs
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.graph.turns import resolve_agent, takes_turn
+from coordinate_agents.sessions.errors import SessionError
+from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import CommitRequest, Examination, SharedState, branch_name
 
 _PATHS_SHOWN = 20
@@ -85,15 +87,20 @@ async def _look(context: Context, subtask: SubtaskId) -> tuple[tuple[Event, ...]
         context.record(recorded)
     crash_point("verify.facts")
     checks: tuple[CheckOutcome, ...] = ()
-    if seen.head is not None and not has_failed:
-        checks = await run_checks(context, run, asked, seen, waived=waived.checks)
-        judged = evidence.check_fact(checks, waived.checks, commit=seen.head)
-        facts = (*facts, judged, await _reread(context, run, seen, checks))
-    verdict = _with_review(run, seen, evidence.judge(facts, waived.facts, commit=seen.head))
-    if not_committed and not verdict.accepted:
-        verdict = replace(verdict, reasons=(*verdict.reasons, f"the Runtime did not commit: {not_committed}"))
-    has_moved = any(fact.number == 8 and fact.outcome == "failed" for fact in facts)
-    end = await _judged(context, run, task, seen, checks, verdict)
+    try:
+        if seen.head is not None and not has_failed:
+            checks = await run_checks(context, run, asked, seen, waived=waived.checks)
+            judged = evidence.check_fact(checks, waived.checks, commit=seen.head)
+            facts = (*facts, judged, await _reread(context, run, seen, checks))
+        verdict = _with_review(run, seen, evidence.judge(facts, waived.facts, commit=seen.head))
+        if not_committed and not verdict.accepted:
+            verdict = replace(verdict, reasons=(*verdict.reasons, f"the Runtime did not commit: {not_committed}"))
+        has_moved = any(fact.number == 8 and fact.outcome == "failed" for fact in facts)
+        end = await _judged(context, run, task, seen, checks, verdict)
+    except (WorktreeError, SessionError, OSError):
+        if not asked:  # the attempt fails for that; what was found is told all the same
+            context.record(recorded)
+        raise
     return ((end,) if asked else (recorded, end)), has_moved
 
 

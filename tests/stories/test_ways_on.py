@@ -62,6 +62,20 @@ def test_a_person_begins_a_failed_subtask_anew_and_finds_again_what_it_had(world
     world.assert_nothing_left("plan")
 
 
+def test_what_was_found_is_told_also_where_the_commit_cannot_be_pinned(world: World) -> None:
+    """A ref that an agent puts where its pins go; without checks the facts are recorded with the judgement only."""
+    pins = '"$(git rev-parse --git-common-dir)/refs/coordinate-agents/plan/a"'
+    world.configure({"one": (world.agent(f"{SAME}\nrm -rf {pins}; git rev-parse HEAD > {pins}"),)})
+    assert world.run("graph-run", world.graph(ONE)).code == 4
+    item = _item(world)
+    assert (item["failure"]["code"], item["head"]) == (
+        "WORKTREE_CONFLICT",
+        git(Path(item["worktree"]), "rev-parse", "HEAD"),
+    )
+    events = world.run("graph-events", "plan", "--json").data["events"]
+    assert [event["type"] for event in events[-3:]] == ["FactsRecorded", "AttemptFailed", "DriveEnded"]
+
+
 def test_a_base_conflict_is_what_wait_and_dispatch_say_with_the_verb_that_leads_out(world: World) -> None:
     world.configure({"one": (world.agent(SAME),)})
     plan = world.graph(FORK)
