@@ -74,8 +74,10 @@ def test_a_hold_that_a_suspended_host_cannot_hear_reaches_it_when_it_runs_again(
     host = psutil.Process(world.wait_for_start("a")).parent()
     assert host is not None
     host.suspend()
-    assert world.run("graph-hold", "plan", "a").code == 0
-    host.resume()
+    try:
+        assert world.run("graph-hold", "plan", "a").code == 0
+    finally:
+        host.resume()
     until(lambda: _session(world)["held"] or None, "its Session hears of it")
     assert world.run("graph-release", "plan", "a").code == 0
     assert not _session(world)["held"]
