@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from itertools import pairwise
 from urllib.parse import quote
 
@@ -213,7 +214,10 @@ def test_shape_with_control_sequences_in_it_is_masked_however_it_was_cut(
 
 
 def _without_blanks(text: str) -> str:
-    return plain(text).replace(" ", "")
+    """As a reader sees it, without what a sequence beside a value leaves: a mask of its own before the quote, and an
+    empty line where one stands between CR and LF.
+    """
+    return re.sub(r"\n+", "\n", plain(text).replace(" ", "").replace(f'{M}"{M}', f'"{M}'))
 
 
 def _fixed(token: str) -> int:
