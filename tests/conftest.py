@@ -1,5 +1,6 @@
 """Every test runs without the user's configuration, and leaves no process behind."""
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
@@ -44,7 +45,8 @@ def isolation(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     yield home
     left = _marked(mark)
     for process in left:
-        process.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):  # It may end meanwhile.
+            process.kill()
     assert not left, f"left running: {[(p.pid, p.info['cmdline']) for p in left]}"
 
 
