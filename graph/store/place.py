@@ -100,15 +100,22 @@ def read_marker(place: StatePlace) -> str | None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write the file (0600) so that a reader sees the old text or the new one, and a crash leaves one of both."""
+    """Write the file (0600) so that a reader sees the old text or the new one, and a crash leaves one of both.
+
+    Raises: OSError; nothing of the new text is left then.
+    """
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def sync_folder(folder: Path) -> None:

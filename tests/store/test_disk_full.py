@@ -1,6 +1,7 @@
 """When the disk takes no more: DISK_FULL, nothing half recorded, and the same append works after space was freed."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import stores
 from stores import GRAPH
 
 from coordinate_agents.graph.errors import GraphError
+from coordinate_agents.graph.store.place import write_whole
 from coordinate_agents.graph.store.rows import NewEvent, RunRow
 from coordinate_agents.graph.store.store import Store
 
@@ -56,6 +58,17 @@ def test_full_disk_keeps_what_was_recorded_and_goes_on_after_space_was_freed(sma
         store.append(GRAPH, 1, [NewEvent("Next", {})], now=3.0)
         assert list(store.events())[:-1] == recorded
         store.verify_chain(full=True)
+
+
+def test_a_file_that_found_no_room_leaves_no_part_of_itself(small_disk: Path) -> None:
+    path = small_disk / "record"
+    write_whole(path, "old")
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(shutil.disk_usage(small_disk).free))
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(path, "new")
+    assert path.read_text() == "old"
+    assert sorted(small_disk.iterdir()) == [filler, path]
 
 
 def test_state_that_finds_no_room_is_not_half_made(small_disk: Path) -> None:
