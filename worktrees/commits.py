@@ -178,8 +178,14 @@ def move_branch(judge: Judge, worktree: Worktree, *, old: CommitId, new: CommitI
     """Move the branch by compare-and-swap, and HEAD with it; None, or why it did not move."""
     order = f"start\noption no-deref\nupdate refs/heads/{worktree.branch} {new} {old}\nprepare\ncommit\n"
     git_dir = admin_dir(judge.facts, worktree)
-    # Exit code 128: somebody else moved the branch, or holds its lock.
-    done = judge.user_git("update-ref", "--stdin", stdin=order.encode(), ok=(0, 1, 128), git_dir=git_dir)
+    try:
+        # Exit code 128: somebody else moved the branch, or holds its lock.
+        done = judge.user_git("update-ref", "--stdin", stdin=order.encode(), ok=(0, 1, 128), git_dir=git_dir)
+    except WorktreeError:
+        # It was killed, or did not end: it may have moved the branch before.
+        if locate(judge.facts, worktree).head == new:
+            return None
+        raise
     return None if done.code == 0 else f"branch {worktree.branch} could not be moved: {done.said}"
 
 
