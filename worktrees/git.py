@@ -5,6 +5,7 @@ the given bytes as input, a bound on output and on time; past the time the group
 leave a lock in the user's repository) and, after a grace, KILL. It decides nothing about repositories.
 """
 
+import contextlib
 import functools
 import os
 import re
@@ -22,6 +23,8 @@ MINIMUM_VERSION: Final = (2, 38)
 DEFAULT_TIMEOUT_S: Final = 60.0
 DEFAULT_MAX_BYTES: Final = 64 << 20
 _MAX_SAID: Final = 300
+# A disk with less room than this refuses files of some size.
+_FULL_BYTES: Final = 1 << 20
 
 # What of the caller's environment reaches git: who the user is and where programs and temporary files are. No GIT_*.
 _INHERITED: Final = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
@@ -115,12 +118,24 @@ def start(
     )
 
 
-def failure(args: Sequence[str], result: GitResult) -> WorktreeError:
-    """The error for a call that ended with an unexpected code."""
+def failure(args: Sequence[str], result: GitResult, *, wrote: str | None = None) -> WorktreeError:
+    """The error for a call that ended with an unexpected code. `wrote`: the folder into which it wrote files."""
     said = result.said or "no message"
-    code = "DISK_FULL" if "No space left on device" in said or "Disk quota" in said else "INTERNAL_ERROR"
+    code = "DISK_FULL" if _met_full_disk(result.err, wrote) else "INTERNAL_ERROR"
     how = f"was killed by signal {-result.code}" if result.code < 0 else f"failed with exit code {result.code}"
     return WorktreeError(code, f"git {_verb(args)} {how}: {said}")
+
+
+def _met_full_disk(err: bytes, wrote: str | None) -> bool:
+    """Whether git says so; of a file whose content found no room, it says only that it could not be written."""
+    if b"No space left on device" in err or b"Disk quota" in err:
+        return True
+    if wrote is None or b"unable to write file" not in err:
+        return False
+    with contextlib.suppress(OSError):
+        disk = os.statvfs(wrote)
+        return disk.f_bavail * disk.f_frsize < _FULL_BYTES
+    return False
 
 
 def _run(

@@ -64,7 +64,7 @@ def _read_tree(judge: Judge, worktree: Worktree, commit: CommitId, *, frozen: st
         )
         _raise_failed_filter(result, Frozen.parse(frozen))
         if result.code != 0:
-            raise failure(args, result)
+            raise failure(args, result, wrote=worktree.path)
         return Path(index).read_bytes()
 
 

@@ -1,6 +1,7 @@
 """Running git: bounded in time and output, its group ended with it, nothing inherited."""
 
 import os
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -52,6 +53,21 @@ def test_full_disk_has_its_own_code() -> None:
     with pytest.raises(WorktreeError) as raised:
         git.run(alias("echo 'error: unable to write: No space left on device' >&2; exit 1"), env=environment())
     assert raised.value.code == "DISK_FULL"
+
+
+def test_a_file_that_found_no_room_is_told_as_a_full_disk(tmp_path: Path) -> None:
+    """git names no cause of it: the disk is asked."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", disk], capture_output=True).returncode:
+        pytest.skip("no right to mount a small disk")
+    try:
+        unwritten = git.GitResult(128, b"", b"error: unable to write file f\n")
+        codes = [git.failure(["read-tree"], unwritten, wrote=str(place)).code for place in (disk, tmp_path)]
+        earlier = git.GitResult(128, b"", b"error: f: No space left on device\nfatal: could not reset\n")
+        assert (codes, git.failure(["read-tree"], earlier).code) == (["DISK_FULL", "INTERNAL_ERROR"], "DISK_FULL")
+    finally:
+        subprocess.run(["umount", disk], check=True)
 
 
 def test_input_larger_than_a_pipe_is_fed_while_output_is_read() -> None:
