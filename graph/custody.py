@@ -11,6 +11,7 @@ import anyio
 
 from coordinate_agents.graph.context import Context
 from coordinate_agents.graph.events import CommandStarting, IntegrationCommandStarting
+from coordinate_agents.graph.overdue import HOST_BOUND_S
 from coordinate_agents.graph.ports import Sessions
 from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.sessions.agent import CommandRequest
@@ -20,8 +21,6 @@ from coordinate_agents.worktrees.model import INTEGRATION_SLUG
 
 # Somebody's kill -9 hits once; what dies again dies for a reason (no memory, say) that a third try would meet too.
 _TRIES: Final = 2
-# Its host ends a command in time, and needs its close bound for that; one that was stopped ends nothing.
-_HOST_BOUND_S: Final = 60.0
 
 
 async def run_command(
@@ -84,7 +83,7 @@ async def _run_once(
     )
     try:
         await context.sessions.start(launch)
-        return await wait_at_most(context.sessions, session, timeout_s + _HOST_BOUND_S)
+        return await wait_at_most(context.sessions, session, timeout_s + HOST_BOUND_S)
     except BaseException:
         with anyio.CancelScope(shield=True):
             await context.sessions.close(session, graceful=False)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from coordinate_agents.graph.store.rows import GraphRow, RunRow
 
 # Kinds of attention, most urgent first.
-KINDS: Final = ("shared", "disk", "ports", "auth", "input", "conflict", "quota", "failed", "review")
+KINDS: Final = ("shared", "disk", "ports", "auth", "input", "unreachable", "conflict", "quota", "failed", "review")
 
 _REVIEW_STATES: Final[Mapping[ReviewState, str]] = {
     "open": "REVIEWING",
@@ -528,6 +528,16 @@ def _subtask_attention(
     # There the ways out are listed, with what failed: a command alone would not say which one fits.
     following = f"{inspect} --part failure"
     return _item(subtask["id"], _kind(failure), failure["message"], run.get("ended_at"), following)
+
+
+def tell_stopped(data: dict[str, Any], subtask: dict[str, Any], host: int) -> None:
+    """Write into `data` of graph-status that the process `host`, the host of the subtask's Session, is stopped."""
+    what = f"the host of its Session, process {host}, is stopped, not dead"
+    subtask["session"]["state"] = "unreachable"
+    if data["graph"]["driver"] is not None:
+        subtask["reason"] = what
+    data["attention"].append(_item(subtask["id"], "unreachable", what, None, f"kill -CONT {host}"))
+    data["attention"].sort(key=lambda item: KINDS.index(item["kind"]))
 
 
 def _answers(session: str, run: Mapping[str, Any]) -> list[dict[str, str]]:

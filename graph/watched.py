@@ -69,7 +69,7 @@ class Watched:
             changed = replace(changed, request=run.request, choices=run.choices)
         self.context.record(changed)
 
-    async def end(self, cause: str, detail: str = "") -> None:
-        """End the turn with its process; returns when that is gone."""
+    async def end(self, cause: str, detail: str = "", *, graceful: bool = True) -> None:
+        """End the turn with its process; returns when that is gone. Not `graceful`: of a host that is stopped, too."""
         self.cause, self.detail = cause, detail
-        await self.context.turns.dispose_session(self.session)
+        await self.context.turns.dispose_session(self.session, graceful=graceful)

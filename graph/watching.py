@@ -5,6 +5,7 @@ that stays takes and shows `composing`.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Final
 
 import anyio
@@ -15,6 +16,7 @@ from coordinate_agents.graph.crashpoints import crash_point
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.events import TurnStalled, TurnWentOn
 from coordinate_agents.graph.model import SubtaskId, Task
+from coordinate_agents.graph.overdue import end_overdue
 from coordinate_agents.graph.planner import WITHOUT_SLOT
 from coordinate_agents.graph.questioning import Questions
 from coordinate_agents.graph.speaking import cause_of_outcome
@@ -115,6 +117,7 @@ class Watch:
         yield self._questions.follow
         yield self._limits
         yield self._stalls
+        yield partial(end_overdue, self._watched)
         if self._context.run(self._subtask).limited_since is not None:
             yield self._probe
         agent = self._watched.agent

@@ -28,6 +28,7 @@ _STYLES: Final = {
 _KEYS: Final = {
     "input": "r answers, a attaches",
     "auth": "a attaches: log in there",
+    "unreachable": "i: the way on",
     "failed": "i: why, and the ways on",
     "conflict": "i: why, and the ways on",
     "quota": "goes on by itself",

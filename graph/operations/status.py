@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from coordinate_agents.graph.operations.loading import pick_graph
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.runtime import Runtime
+from coordinate_agents.graph.store import identity
+from coordinate_agents.graph.store.identity import ProcessIdentity
 from coordinate_agents.graph.store.lease import holder
-from coordinate_agents.graph.view import status_of_rows
+from coordinate_agents.graph.view import status_of_rows, tell_stopped
 
 if TYPE_CHECKING:
     from coordinate_agents.graph.store.rows import GraphRow
@@ -52,6 +54,10 @@ def status_of(runtime: Runtime, graph: str, *, store: "Store | None" = None) -> 
         session = subtask["session"]
         if session is not None and session["state"] in _UNWATCHED and _has_ended(runtime, session["id"]):
             session["state"] = "exited"
+        elif session is not None and subtask["state"] == "RUNNING":
+            host = _stopped_host(runtime, session["id"])
+            if host is not None:
+                tell_stopped(data, subtask, host)
     return data
 
 
@@ -78,8 +84,25 @@ def base_behind(runtime: Runtime, row: "GraphRow") -> int | None:
 
 def _has_ended(runtime: Runtime, session: str) -> bool:
     """Whether the Session wrote its last record since: it ended by itself, and nobody folds that in."""
+    record = _record(runtime, session)
+    return record is None or record.get("end") is not None
+
+
+def _stopped_host(runtime: Runtime, session: str) -> int | None:
+    """The process of the Session's host when that is stopped (SIGSTOP); None when it runs, or nothing is known."""
+    record = _record(runtime, session) or {}
+    host: Any = record.get("host")
+    if record.get("end") is not None or not isinstance(host, dict) or not isinstance(host.get("pid"), int):
+        return None
+    who = ProcessIdentity(
+        host["pid"], host.get("start_ticks", 0), host.get("boot_id", ""), host.get("pid_namespace", 0)
+    )
+    return who.pid if identity.life_of(who) == "stopped" else None
+
+
+def _record(runtime: Runtime, session: str) -> dict[str, Any] | None:
     try:
         record = json.loads((runtime.state_dir / "sessions" / session / "record.json").read_bytes())
     except (OSError, ValueError):
-        return True
-    return not isinstance(record, dict) or record.get("end") is not None
+        return None
+    return record if isinstance(record, dict) else None

@@ -1,5 +1,6 @@
 """A driver that is stopped (SIGSTOP) is named, not replaced; a clock that jumps changes nothing that was recorded."""
 
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,42 @@ async def _lets_its_time_pass(place: Path) -> tuple[str, str]:
 def test_a_check_whose_host_is_suspended_times_out_all_the_same(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Before, a driver that lived waited for as long as the host was stopped."""
     assert anyio.run(_lets_its_time_pass, tmp_path_factory.mktemp("s")) == ("timeout", "ended")
+
+
+# A driver that lets a host's time pass by half a second only.
+_HASTY = """
+import sys
+from coordinate_agents.graph import overdue
+overdue.HOST_BOUND_S = 0.5
+sys.argv[0] = "coordinate-agents"
+from coordinate_agents.cli.main import main
+sys.exit(main())
+"""
+
+
+def test_an_agent_whose_host_is_suspended_is_shown_and_times_out_all_the_same(world: World) -> None:
+    """Before, nothing said so, and its driver waited for as long as the host was stopped."""
+    plan = world.graph("id: plan\nsubtasks: [{id: a, spec: x, timeout: 5s}]\n")
+    world.hold("a")
+    argv = [str(PROGRAM.parent / "python"), "-c", _HASTY, "graph-run", str(plan)]
+    driver = subprocess.Popen(argv, cwd=world.root, env=world.environment, stdin=subprocess.DEVNULL)
+    host = psutil.Process(world.wait_for_start("a")).parent()
+    assert host is not None
+    host.suspend()
+    driver.send_signal(signal.SIGSTOP)  # It ends nothing before it was looked at.
+    status = world.status("plan")
+    driver.send_signal(signal.SIGCONT)
+    assert status["subtasks"][0]["session"]["state"] == "unreachable"
+    told = f"the host of its Session, process {host.pid}, is stopped, not dead"
+    assert status["subtasks"][0]["reason"] == told
+    assert [(item["subtask"], item["kind"], item["question"], item["next"]) for item in status["attention"]] == [
+        ("a", "unreachable", told, f"kill -CONT {host.pid}")
+    ]
+    assert driver.wait(RUN_LIMIT_S) == 4
+    ended = world.status("plan")
+    assert ended["subtasks"][0]["failure"]["code"] == "AGENT_TIMEOUT"
+    assert [item["kind"] for item in ended["attention"]] == ["failed"]
+    world.assert_nothing_left("plan")
 
 
 def _session(world: World) -> Any:
