@@ -121,14 +121,21 @@ def start(
 def failure(args: Sequence[str], result: GitResult, *, wrote: str | None = None) -> WorktreeError:
     """The error for a call that ended with an unexpected code. `wrote`: the folder into which it wrote files."""
     said = result.said or "no message"
-    code = "DISK_FULL" if _met_full_disk(result.err, wrote) else "INTERNAL_ERROR"
+    is_full = _met_full_disk(result.err, wrote)
+    if is_full and not _names_full_disk(said):
+        said += ": no space left"
+    code = "DISK_FULL" if is_full else "INTERNAL_ERROR"
     how = f"was killed by signal {-result.code}" if result.code < 0 else f"failed with exit code {result.code}"
     return WorktreeError(code, f"git {_verb(args)} {how}: {said}")
 
 
+def _names_full_disk(said: str) -> bool:
+    return "No space left on device" in said or "Disk quota" in said
+
+
 def _met_full_disk(err: bytes, wrote: str | None) -> bool:
     """Whether git says so; of a file whose content found no room, it says only that it could not be written."""
-    if b"No space left on device" in err or b"Disk quota" in err:
+    if _names_full_disk(err.decode("utf-8", "replace")):
         return True
     if wrote is None or b"unable to write file" not in err:
         return False

@@ -63,9 +63,11 @@ def test_a_file_that_found_no_room_is_told_as_a_full_disk(tmp_path: Path) -> Non
         pytest.skip("no right to mount a small disk")
     try:
         unwritten = git.GitResult(128, b"", b"error: unable to write file f\n")
-        codes = [git.failure(["read-tree"], unwritten, wrote=str(place)).code for place in (disk, tmp_path)]
+        full, other = (git.failure(["read-tree"], unwritten, wrote=str(place)) for place in (disk, tmp_path))
+        assert (full.code, other.code) == ("DISK_FULL", "INTERNAL_ERROR")
+        assert full.message == "git read-tree failed with exit code 128: error: unable to write file f: no space left"
         earlier = git.GitResult(128, b"", b"error: f: No space left on device\nfatal: could not reset\n")
-        assert (codes, git.failure(["read-tree"], earlier).code) == (["DISK_FULL", "INTERNAL_ERROR"], "DISK_FULL")
+        assert git.failure(["read-tree"], earlier).code == "DISK_FULL"
     finally:
         subprocess.run(["umount", disk], check=True)
 
