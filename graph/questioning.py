@@ -29,6 +29,8 @@ class Questions:
         self._session = watched.session
         self._composer = composer
         self._asked = ""
+        # When it asked: as recorded, and in seconds of this process.
+        self._asked_since, self._asked_at = -1.0, 0.0
 
     async def follow(self) -> None:
         asked = await self._left_over()
@@ -139,6 +141,8 @@ class Questions:
         return None
 
     def _left_to_answer(self) -> float:
-        """Seconds; the time of a driver that is gone counts, too."""
-        run, task = self._context.run(self._subtask), self._context.task(self._subtask)
-        return task.input_timeout_s - (self._context.clock.now() - (run.phase_since or 0.0))
+        """Seconds; the time of a driver that is gone counts, too. What the clock says is asked once: it may be set."""
+        since, now = self._context.run(self._subtask).phase_since or 0.0, anyio.current_time()
+        if self._asked_since != since:
+            self._asked_since, self._asked_at = since, now - max(0.0, self._context.clock.now() - since)
+        return self._context.task(self._subtask).input_timeout_s - (now - self._asked_at)

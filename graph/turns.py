@@ -253,10 +253,12 @@ async def _stays(
 
 
 async def await_retry(context: Context, subtask: SubtaskId) -> Event:
-    """Wait until the refusing service may be asked again."""
+    """Wait until the refusing service may be asked again; no longer than was said, if the clock was set back since."""
     run = context.run(subtask)
+    retry_at = run.retry_at or 0.0
+    latest = anyio.current_time() + retry_at - (run.phase_since or 0.0)
     while True:
-        left = (run.retry_at or 0.0) - context.clock.now()
+        left = min(retry_at - context.clock.now(), latest - anyio.current_time())
         if left <= 0:
             break
         await anyio.sleep(min(left, _NAP_S))
