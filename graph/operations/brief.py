@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from coordinate_agents.graph.errors import GraphError
 from coordinate_agents.graph.operations.loading import pick_graph
+from coordinate_agents.graph.operations.status import tell_stopped_hosts
 from coordinate_agents.graph.operations.watching import Watch
 from coordinate_agents.graph.runtime import Runtime
 from coordinate_agents.graph.store.lease import holder
@@ -57,6 +58,8 @@ def _look(runtime: Runtime, graph: str, since: int | None) -> dict[str, Any]:
         moved = None
         if changed and since is not None:
             moved = {event.subtask_id for event in store.events(graph, after=since)}
+    if changed:
+        tell_stopped_hosts(runtime, status)
     data: dict[str, Any] = {
         "graph": {"id": graph, "state": status["graph"]["state"], "driver": driver.pid if driver else None},
         "cursor": row.last_seq,

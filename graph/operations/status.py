@@ -54,11 +54,17 @@ def status_of(runtime: Runtime, graph: str, *, store: "Store | None" = None) -> 
         session = subtask["session"]
         if session is not None and session["state"] in _UNWATCHED and _has_ended(runtime, session["id"]):
             session["state"] = "exited"
-        elif session is not None and subtask["state"] == "RUNNING":
-            host = _stopped_host(runtime, session["id"])
+    tell_stopped_hosts(runtime, data)
+    return data
+
+
+def tell_stopped_hosts(runtime: Runtime, data: dict[str, Any]) -> None:
+    """Add to `data` of graph-status what no record says: which running subtask's host is stopped (SIGSTOP)."""
+    for subtask in data["subtasks"]:
+        if subtask["state"] == "RUNNING" and subtask["session"] is not None:
+            host = _stopped_host(runtime, subtask["session"]["id"])
             if host is not None:
                 tell_stopped(data, subtask, host)
-    return data
 
 
 def base_behind(runtime: Runtime, row: "GraphRow") -> int | None:

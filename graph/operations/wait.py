@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from coordinate_agents.graph.errors import EXIT_DONE, EXIT_NEEDS_PERSON, EXIT_NOT_SUCCEEDED, GraphError
 from coordinate_agents.graph.operations.loading import pick_graph, require_subtask
+from coordinate_agents.graph.operations.status import tell_stopped_hosts
 from coordinate_agents.graph.operations.table import Result
 from coordinate_agents.graph.operations.undriven import UNDRIVEN_S, Undriven
 from coordinate_agents.graph.operations.watching import Watch
@@ -63,7 +64,9 @@ def _status(runtime: Runtime, graph: str) -> dict[str, Any]:
     driver = holder(runtime.state_dir, graph)
     with Store.open_readonly(runtime.state_dir) as store:
         row = pick_graph(store, graph)
-        return status_of_rows(row, store.runs(graph), driver=driver, now=runtime.clock.now())
+        status = status_of_rows(row, store.runs(graph), driver=driver, now=runtime.clock.now())
+    tell_stopped_hosts(runtime, status)
+    return status
 
 
 def _reached(status: dict[str, Any], what: str) -> int | None:

@@ -124,7 +124,11 @@ def test_an_agent_whose_host_is_suspended_is_shown_and_times_out_all_the_same(wo
     host.suspend()
     driver.send_signal(signal.SIGSTOP)  # It ends nothing before it was looked at.
     status = world.status("plan")
+    waited = world.run("graph-wait", "plan", "--for", "attention", "--json")
+    brief = world.run("graph-status", "plan", "--brief", "--json").data
     driver.send_signal(signal.SIGCONT)
+    assert waited.data["attention"] == status["attention"]
+    assert [item["kind"] for item in brief["attention"]] == ["unreachable"]
     assert status["subtasks"][0]["session"]["state"] == "unreachable"
     told = f"the host of its Session, process {host.pid}, is stopped, not dead"
     assert status["subtasks"][0]["reason"] == told
