@@ -1,5 +1,8 @@
 """Make the place where an agent works: the worktree, what is brought into it, and the setup commands."""
 
+import re
+from typing import Final
+
 from coordinate_agents.graph.branches import restore_branch
 from coordinate_agents.graph.cleaning import clear_place
 from coordinate_agents.graph.context import Context
@@ -12,6 +15,10 @@ from coordinate_agents.graph.snapshot import TaskRun
 from coordinate_agents.graph.text import counted, listed
 from coordinate_agents.worktrees.errors import WorktreeError
 from coordinate_agents.worktrees.model import CommitId, Worktree, branch_ref
+
+# Worktrees share one configuration, and git does not wait for its lock: of two `sparse-checkout set` at once one fails.
+_LOCKED: Final = re.compile(r"could not lock config file|failed to initialize worktree config")
+_TRIES: Final = 4
 
 
 async def create_worktree(context: Context, subtask: SubtaskId) -> Event | tuple[Event, ...]:
@@ -130,9 +137,12 @@ async def bring_and_setup(context: Context, run: TaskRun, worktree: Worktree) ->
     if config.copy or config.link:
         await context.call(context.worktrees.bring, worktree, copy=config.copy, link=config.link)
     for number, command in enumerate(config.setup):
-        end = await run_command(
-            context, run, command.run, name=f"setup{number}", path=worktree.path, timeout_s=command.timeout_s
-        )
+        for _ in range(_TRIES):
+            end = await run_command(
+                context, run, command.run, name=f"setup{number}", path=worktree.path, timeout_s=command.timeout_s
+            )
+            if end.exit_code == 0 or _LOCKED.search(end.tail) is None:
+                break
         if end.cause != "exit" or end.exit_code != 0:
             how = f"exit code {end.exit_code}" if end.cause == "exit" else end.cause
             raise WorktreeError(

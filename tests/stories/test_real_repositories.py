@@ -165,3 +165,12 @@ def test_setup_may_make_sparse_worktrees_and_what_is_outside_is_neither_missing_
     refused = world.run("graph-run", world.graph("id: p3\nsubtasks: [{id: c, spec: x}]\n", "p3.yaml"), "--json")
     failure = refused.data["subtasks"][0]["failure"]
     assert (failure["code"], "git sparse-checkout set --cone DIR" in failure["message"]) == ("SETUP_FAILED", True)
+
+
+def test_a_setup_that_met_the_lock_of_the_shared_configuration_is_run_again(world: World) -> None:
+    met, lock = world.root.parent / "met", world.root / ".git" / "config.lock"
+    script = f"mkdir {met} && : > {lock}; git config some.key x; code=$?; rm -f {lock}; exit $code"
+    configure(world, WORK, f"[sh, -c, '{script}']")
+    done = world.run("graph-run", world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n"), "--json")
+    assert done.code == 0, str(done)
+    assert met.is_dir()
