@@ -96,7 +96,8 @@ ADAPTER = Adapter(
         # The network is gone, as after a suspended laptop woke up; it tried ten times by itself.
         LimitRule(
             "RATE_LIMITED",
-            r"API Error:? \(?(?:Connection error|Unable to connect to API|Internet connection is unreliable)",
+            r"API Error:? \(?(?:Connection error|Unable to connect to API|Internet connection is unreliable)"
+            r"|" + phrase("Failed to connect to") + r"\s*[\w.-]{1,100}:\s*E[A-Z_]{4,20}",
             said=r"API Error:? \(?(?:Connection error|Unable to connect to API|Internet connection is unreliable)",
         ),
     ),

@@ -199,6 +199,7 @@ def test_only_the_end_of_a_long_output_is_searched() -> None:
         ("claude", "API Error: Request rejected (429) · This may be temporary.", "RATE_LIMITED", None),
         ("claude", "API Error: Unable to connect to API (ECONNRESET)", "RATE_LIMITED", None),
         ("claude", "API Error (Connection error.)", "RATE_LIMITED", None),
+        ("claude", "Failed to connect to api.example.com: ENOTFOUND", "RATE_LIMITED", None),
         (
             "codex",
             "ERROR: stream disconnected before completion: error sending request for url (https://x.example/responses)",
