@@ -29,7 +29,7 @@ async def create_worktree(context: Context, subtask: SubtaskId) -> Event | tuple
     made = await _make_worktree(context, subtask)
     if not isinstance(made, WorktreeReady) or _needs_setup(context, subtask, made.worktree):
         return made
-    return made, SetupDone(subtask, context.run(subtask).baseline)
+    return made, _as_it_stands(context, subtask, made.worktree)
 
 
 async def _make_worktree(context: Context, subtask: SubtaskId) -> Event:
@@ -105,7 +105,7 @@ async def run_setup(context: Context, subtask: SubtaskId) -> Event:
     worktree = run.worktree
     assert worktree is not None
     if not _needs_setup(context, subtask, worktree):
-        return SetupDone(subtask, run.baseline, worktree.cone)
+        return _as_it_stands(context, subtask, worktree)
     mark, before = quiet(context, subtask), await context.call(context.worktrees.shared_state)
     await bring_and_setup(context, run, worktree)
     crash_point("setup.done")
@@ -122,6 +122,11 @@ async def run_setup(context: Context, subtask: SubtaskId) -> Event:
         adopt_setup(context, subtask, before=before, after=after, mark=mark)
     left = await context.call(context.worktrees.untracked, worktree, context.frozen)
     return SetupDone(subtask, left, worktree.cone)
+
+
+def _as_it_stands(context: Context, subtask: SubtaskId, worktree: Worktree) -> SetupDone:
+    """The end of a setup that need not be: what an earlier one left and narrowed holds."""
+    return SetupDone(subtask, context.run(subtask).baseline, worktree.cone)
 
 
 def _needs_setup(context: Context, subtask: SubtaskId, worktree: Worktree) -> bool:

@@ -174,3 +174,17 @@ def test_a_setup_that_met_the_lock_of_the_shared_configuration_is_run_again(worl
     done = world.run("graph-run", world.graph("id: plan\nsubtasks: [{id: a, spec: x}]\n"), "--json")
     assert done.code == 0, str(done)
     assert met.is_dir()
+
+
+def test_a_sparse_worktree_is_one_in_the_next_attempt_too(world: World) -> None:
+    for name in ("in", "out"):
+        (world.root / name).mkdir()
+        (world.root / name / "file").write_text(f"{name}\n")
+    commit_all(world)
+    failed = world.root.parent / "failed"
+    configure(world, f"mkdir {failed} && exit 1; test ! -e out; {WORK}", "[git, sparse-checkout, set, in]")
+    plan = world.graph("id: plan\nsubtasks: [{id: a, spec: x, attempts: 2}]\n")
+    done = world.run("graph-run", plan, "--integrate", "--json")
+    assert done.code == 0, str(done)
+    assert (done.data["subtasks"][0]["attempt"], failed.is_dir()) == (2, True)
+    assert set(world.files(done.data["integration"]["commit"])) == {"README.md", "f-a", "in/file", "out/file"}
