@@ -50,7 +50,7 @@ def _empty(top: int) -> OSError | None:
         while todo:
             # Folders that stand side by side: a disk that is slow at one name is not slower at several.
             found = list(pool.map(partial(_remove_level, top=top, device=device), todo))
-            failed = next((wrong for wrong, _ in found if wrong is not None), failed)
+            failed = failed or next((wrong for wrong, _ in found if wrong is not None), None)
             todo = [name for _, lifted in found for name in lifted]
     finally:
         pool.shutdown(cancel_futures=True)
