@@ -11,7 +11,8 @@ import anyio
 
 from coordinate_agents.graph.pace import PACE
 from coordinate_agents.graph.planner import WITHOUT_SLOT
-from coordinate_agents.graph.watched import TAIL_BYTES, Watched
+from coordinate_agents.graph.printed import SCREEN_BYTES
+from coordinate_agents.graph.watched import Watched
 from coordinate_agents.sessions.agent import ResolvedAgent
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.turns.model import TurnCompleted
@@ -50,7 +51,7 @@ class Composer:
         while self._watched.cause is None:
             # Before the look: a nudge after it is not missed.
             nudged = self._context.nudged.next
-            tail = await sessions.read(self._session, max_bytes=TAIL_BYTES, form="raw")
+            tail = await sessions.read(self._session, max_bytes=SCREEN_BYTES, form="raw")
             is_quiet = clock.monotonic() - printed_at >= agents.idle_s(agent)
             if self._watched.phase == "held":
                 await self._context.next_change()
@@ -135,7 +136,7 @@ class Composer:
             last = -1
             with anyio.move_on_after(SETTLE_BOUND_S):
                 while self._watched.phase not in WITHOUT_SLOT:
-                    tail = await context.sessions.read(self._session, max_bytes=TAIL_BYTES, form="raw")
+                    tail = await context.sessions.read(self._session, max_bytes=SCREEN_BYTES, form="raw")
                     if tail.next_cursor == last and (
                         not context.agents.says_idle(agent) or await self._looks_idle(agent, tail.text)
                     ):

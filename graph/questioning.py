@@ -11,8 +11,9 @@ from anyio.abc import TaskGroup
 from coordinate_agents.graph.composing import Composer
 from coordinate_agents.graph.events import PhaseChanged
 from coordinate_agents.graph.planner import WITHOUT_SLOT
+from coordinate_agents.graph.printed import SCREEN_BYTES
 from coordinate_agents.graph.speaking import asked_words, choices_of
-from coordinate_agents.graph.watched import TAIL_BYTES, Watched
+from coordinate_agents.graph.watched import Watched
 from coordinate_agents.sessions.errors import SessionError
 from coordinate_agents.sessions.model import Question
 
@@ -99,7 +100,7 @@ class Questions:
             self._context.record(asked)
 
     async def _screen(self) -> str:
-        tail = await self._context.sessions.read(self._session, max_bytes=TAIL_BYTES, form="raw")
+        tail = await self._context.sessions.read(self._session, max_bytes=SCREEN_BYTES, form="raw")
         columns, rows = await self._watched.size()
         return await self._context.call(self._context.agents.shown, tail.text, columns=columns, rows=rows)
 

@@ -1,7 +1,6 @@
 """One turn that is watched: what is known of it, and what is recorded about it, by all who watch some side of it."""
 
 from dataclasses import replace
-from typing import Final
 
 import anyio
 
@@ -13,9 +12,6 @@ from coordinate_agents.graph.states import Phase
 from coordinate_agents.sessions.agent import ResolvedAgent
 from coordinate_agents.sessions.model import SessionId
 from coordinate_agents.sessions.turns.model import TurnId
-
-# Programs draw a screen anew in less.
-TAIL_BYTES: Final = 64 << 10
 
 
 class Watched:

@@ -3,7 +3,6 @@
 For the submit file, which an agent in a sandbox writes itself and tells nobody. Source: inotify(7).
 """
 
-import asyncio
 import os
 import sys
 from contextlib import suppress
@@ -31,20 +30,11 @@ async def appears(path: Path) -> None:
     try:
         # Watched first: what comes after the look is told.
         while not os.path.isfile(path):  # noqa: PTH113, ASYNC240 (one look, after a word)
-            await _readable(descriptor)
+            await anyio.wait_readable(descriptor)
             with suppress(BlockingIOError):
                 os.read(descriptor, _READ_BYTES)
     finally:
         os.close(descriptor)
-
-
-async def _readable(descriptor: int) -> None:
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(descriptor, told.set)
-    try:
-        await told.wait()
-    finally:
-        loop.remove_reader(descriptor)
 
 
 def _watch(folder: Path) -> int | None:

@@ -36,18 +36,16 @@ def ensure_text(path: Path | str, text: bytes) -> None:
 
 def read_regular(path: Path | str, max_bytes: int = MAX_READ_BYTES) -> bytes | None:
     """Content of a regular file; None when there is none: absent, a link, a device, a pipe, too large, unreadable."""
-    try:
-        # O_NONBLOCK: opening a pipe that somebody put there must not wait for its writer.
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+    opened = open_regular(path)
+    if opened is None:
         return None
+    fd, size = opened
     try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > max_bytes:
+        if size > max_bytes:
             return None
         # As large as it was, and what came meanwhile; most files are read by one call and known to end by a second.
         chunks, left = [], max_bytes
-        while left and (chunk := os.read(fd, min(left, max(found.st_size, 4095) + 1))):
+        while left and (chunk := os.read(fd, min(left, max(size, 4095) + 1))):
             chunks.append(chunk)
             left -= len(chunk)
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
@@ -55,6 +53,24 @@ def read_regular(path: Path | str, max_bytes: int = MAX_READ_BYTES) -> bytes | N
         return None
     finally:
         os.close(fd)
+
+
+def open_regular(path: Path | str) -> tuple[int, int] | None:
+    """A descriptor of a regular file, and its size; None when there is none, or something else in its place."""
+    try:
+        # O_NONBLOCK: opening a pipe that somebody put there must not wait for its writer.
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(fd)
+    except OSError:
+        os.close(fd)
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        os.close(fd)
+        return None
+    return fd, found.st_size
 
 
 def identity(path: str) -> tuple[int, int] | None:

@@ -37,13 +37,12 @@ from coordinate_agents.worktrees.git import (
 )
 from coordinate_agents.worktrees.judge_settings import CONFIG, ENVIRONMENT, USER_OVERRIDES
 from coordinate_agents.worktrees.layouts import Layouts
-from coordinate_agents.worktrees.loose import loose_content, write_loose
+from coordinate_agents.worktrees.loose import is_loose_commit, write_loose
 from coordinate_agents.worktrees.model import RepositoryFacts
 from coordinate_agents.worktrees.plain_files import PlainFiles
 from coordinate_agents.worktrees.ref_changes import RefChanger, RefusedError
 from coordinate_agents.worktrees.tree_objects import TreeReader, parse_tree
 
-_MAX_COMMIT_BYTES: Final = 1 << 20
 # What a killed process left (a temporary index, a half-made judge) is removed by the next one after this time.
 _STALE_S: Final = 24 * 3600.0
 # What somebody put into the object store or did to it; every other refusal is the machine's.
@@ -210,7 +209,7 @@ class Judge:
     def commit(self, oid: str) -> str | None:
         """The full id of the commit that this id names (tags peeled); None when it is none."""
         # Asked mostly of what an agent committed a moment ago: that stands in a file of its own.
-        if loose_content(self._objects, oid, "commit", max_bytes=_MAX_COMMIT_BYTES) is not None:
+        if is_loose_commit(self._objects, oid):
             return oid
         found = self.look_up(f"{oid}^{{commit}}")
         return found.oid if found is not None else None

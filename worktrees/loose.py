@@ -23,6 +23,7 @@ _HEADER_BYTES = 32
 # git's own level for loose objects.
 _LEVEL: Final = 1
 _TRIES: Final = 3
+_MAX_COMMIT_BYTES: Final = 1 << 20
 
 
 def loose_content(objects: str, oid: str, type_: str, *, max_bytes: int) -> bytes | None:
@@ -43,6 +44,11 @@ def loose_content(objects: str, oid: str, type_: str, *, max_bytes: int) -> byte
     algorithm = "sha1" if len(oid) == 40 else "sha256"
     digest = hashlib.new(algorithm, text, usedforsecurity=False).hexdigest()
     return text[header.end() :] if digest == oid else None
+
+
+def is_loose_commit(objects: str, oid: str) -> bool:
+    """Whether the commit stands whole in a file of its own; False: git must be asked."""
+    return loose_content(objects, oid, "commit", max_bytes=_MAX_COMMIT_BYTES) is not None
 
 
 def write_loose(objects: str, object_format: str, type_: str, text: bytes) -> str:

@@ -14,11 +14,10 @@ import secrets
 from typing import Final
 
 from coordinate_agents.worktrees.files import read_regular
-from coordinate_agents.worktrees.loose import loose_content
+from coordinate_agents.worktrees.loose import is_loose_commit
 from coordinate_agents.worktrees.model import PIN_PREFIX, CommitId, RepositoryFacts
 from coordinate_agents.worktrees.reffiles import packed_below
 
-_MAX_COMMIT_BYTES: Final = 1 << 20
 # Included files may say anything.
 _ODD: Final = re.compile(rb"\[\s*include|sharedrepository|logallrefupdates\s*=\s*[\"']?always", re.I)
 
@@ -28,7 +27,7 @@ def create_pin(facts: RepositoryFacts, drafts: str, name: str, commit: CommitId)
     if not name.startswith(f"{PIN_PREFIX}/") or not _is_plain(read_regular(f"{facts.common_dir}/config")):
         return False
     # As git, of nothing that is not there; where else than in a file of its own it is, git knows.
-    if loose_content(f"{facts.common_dir}/objects", commit, "commit", max_bytes=_MAX_COMMIT_BYTES) is None:
+    if not is_loose_commit(f"{facts.common_dir}/objects", commit):
         return False
     draft, path = f"{drafts}/pin-{secrets.token_hex(8)}", f"{facts.common_dir}/{name}"
     try:

@@ -8,13 +8,13 @@ packs a ref first and removes the loose file afterwards, so the other order coul
 import functools
 import os
 import re
-import stat
 import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from coordinate_agents.worktrees.files import open_regular
 from coordinate_agents.worktrees.model import CommitId
 from coordinate_agents.worktrees.values import value_class
 
@@ -23,7 +23,6 @@ MAX_PACKED_BYTES: Final = 256 << 20
 # The end of a reflog that is looked at: 4 MiB hold more than 20,000 entries.
 MAX_REFLOG_BYTES: Final = 4 << 20
 _MAX_SYMREFS: Final = 5
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MAX_VALUES: Final = 200_000
 # Longer than a step of the clock by which file systems stamp (4 to 10 ms on common kernels; 2 s nowhere we run).
 _SETTLED_NS: Final = 100_000_000
@@ -244,13 +243,12 @@ def _loose_value(path: str) -> CommitId | None:
 
 
 def _read(path: Path | str, limit: int) -> bytes | None:
-    try:
-        # NONBLOCK: opening a FIFO that somebody planted would wait for ever.
-        fd = os.open(path, _READ)
-    except OSError:
+    opened = open_regular(path)
+    if opened is None:
         return None
+    fd, _ = opened
     try:
-        return _read_all(fd, limit) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+        return _read_all(fd, limit)
     except OSError:
         return None
     finally:
@@ -258,15 +256,12 @@ def _read(path: Path | str, limit: int) -> bytes | None:
 
 
 def _read_end(path: Path | str) -> bytes:
-    try:
-        fd = os.open(path, _READ)
-    except OSError:
+    opened = open_regular(path)
+    if opened is None:
         return b""
+    fd, size = opened
     try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            return b""
-        os.lseek(fd, max(0, found.st_size - MAX_REFLOG_BYTES), os.SEEK_SET)
+        os.lseek(fd, max(0, size - MAX_REFLOG_BYTES), os.SEEK_SET)
         return _read_all(fd, MAX_REFLOG_BYTES)
     except OSError:
         return b""

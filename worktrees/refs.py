@@ -93,10 +93,9 @@ def change_refs(judge: Judge, changes: Sequence[RefChange]) -> None:
     if not changes:
         return
     _require_ours(change.name for change in changes)
-    first = changes[0]
-    is_one_new = len(changes) == 1 and first.old == "" and first.new is not None
-    if is_one_new and create_pin(judge.facts, f"{judge.git_dir}/tmp", first.name, first.new or ""):
-        return
+    match changes:
+        case [RefChange(name, str(new), "")] if create_pin(judge.facts, f"{judge.git_dir}/tmp", name, new):
+            return
     said = _apply(judge, changes)
     if said is not None:
         raise WorktreeError("WORKTREE_CONFLICT", f"A Runtime ref could not be set: {said}", kept="no ref was changed")
